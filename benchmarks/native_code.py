@@ -9,10 +9,10 @@ or 2 cubin, version, header's size, bytes of code), each with its compute capabi
 of it; cuobjdump of CUDA 13 gives the same counts for the libraries that it can still read.
 """
 
+import argparse
 import mmap
 import os
 import struct
-import sys
 import tempfile
 import zipfile
 from collections import Counter
@@ -70,8 +70,11 @@ def code_in_wheel(wheel: Path) -> dict[str, Counter[Code]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("environments", nargs="+", metavar="ENVIRONMENT")
+    given = parser.parse_args()
     cache = Cache(read_settings({}, os.environ, {}).cache)
-    for name in sys.argv[1:]:
+    for name in given.environments:
         environment = read_environment(Checkout().images / f"{name}.toml")
         print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.native)} by its spec")
         for pin in environment.pins:

@@ -1,17 +1,18 @@
 """The cost of a report: `python -m benchmarks.report [RUN]...` from the root, with .venv active. No pass or fail.
 
-A line is a report: of made-up runs (tests/large_run.py) with TELEMETRY_ROWS rows of telemetry a trial, each run twice
-as large as the run before; then of the given runs, by id or directory. Every report is made in a new process.
+A line is a report: of made-up runs (tests/large_run.py) with TELEMETRY_ROWS rows of telemetry a trial, by default each
+twice as large as the run before; then of the given runs, by id or directory. Every report is made in a new process.
 
 - first: wall seconds with an empty cache, start of the interpreter included
 - again: wall seconds with the cache of the first report
 - MiB: largest resident memory of that process
 - page: size of index.html, in MB
-- doubled: the ratios of `again` and of MiB to those of the run half as large; 2 is linear
+- doubled: the ratios of `again` and of MiB to those of the run in the line before; of twice as many trials, 2 is linear
 
 Machines differ by more than programs do: the last line is the time of `import pandas` alone on this machine.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -52,15 +53,19 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="id or directory of a run")
+    parser.add_argument("--trials", default=",".join(map(str, TRIALS)), help="of made-up runs, separated by commas")
+    given = parser.parse_args()
     print("run                           first s  again s     MiB  page MB   doubled: s  MiB")
     with tempfile.TemporaryDirectory() as folder:
         before = None
-        for trials in TRIALS:
+        for trials in map(int, given.trials.split(",")):
             run = write_large_run(Path(folder) / f"{trials}-trials", trials, TELEMETRY_ROWS)
             cost = cost_of(run.path, Path(folder) / f"{trials}-report")
             print(line(f"{trials} trials", cost, before), flush=True)
             before = cost
-        for name in sys.argv[1:]:
+        for name in given.runs:
             run = open_run(read_settings({}, os.environ, {}).results, name)
             print(line(run.id, cost_of(run.path, Path(folder) / "real" / run.id), None), flush=True)
     print(f"import pandas: {min(timed('import pandas')[0] for _ in range(3)):.2f} s")

@@ -10,7 +10,6 @@ from tsuishi.estimates import roofline
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Round, Terms, case_terms
-from tsuishi.specs.questions import MAIN, share_of_look
 
 CASES = 8
 SCATTER = 0.01
@@ -141,18 +140,5 @@ def limit_missed(trials: int) -> Draw:
         ((_, limits),) = roofline.measured_limits(rows).items()
         low, high = limits.intervals["flops_per_s", "fp32"]
         return not low <= 1 <= high
-
-    return draw
-
-
-def found_in_slow_rounds(true_ratio: float, trials: int) -> Draw:
-    """The first of six main questions finds a true ratio, where rounds scatter by 3 % and trials by 1 %."""
-
-    def draw(random: Random) -> bool:
-        terms = drawn(random, trials, 0.03)
-        logarithm = ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"])
-        moved = logarithm._replace(value=logarithm.value + math.log(true_ratio))
-        interval = moved.interval(1 - MAIN / 6 * share_of_look(trials))
-        return interval is not None and 0.0 not in interval
 
     return draw

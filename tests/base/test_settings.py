@@ -11,7 +11,6 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
-KEYS = ", ".join(sorted(Settings.model_fields))
 ENGINES = "'auto', 'docker', 'venv', 'host', 'apptainer' or 'pyxis'"
 
 

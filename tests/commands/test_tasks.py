@@ -30,6 +30,12 @@ def checkout(root: Path, *behaviours: str, profile: str = "") -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout for what is refused, which leaves it as it was."""
+    return checkout(tmp_path_factory.mktemp("unchanged"), "ok")
+
+
 def invoke(root: Path, *arguments: str, folder: str = ".", **environ: str) -> "subprocess.CompletedProcess[str]":
     """`invoke` in a folder of the checkout."""
     command = [sys.executable, "-m", "invoke", *arguments]
@@ -92,11 +98,13 @@ def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> Non
     }
 
 
-def test_a_failed_trial_is_told_by_the_exit_code_after_the_report_is_written(tmp_path: Path) -> None:
+def test_options_of_one_task_hold_for_the_chain_and_a_failed_trial_is_told_by_the_exit_code_after_the_report(
+    tmp_path: Path,
+) -> None:
     root = checkout(tmp_path, "ok", "raises")
-    result = invoke(root, "build", "run-suite", "--env", "host", "report")
+    result = invoke(root, "build", "run-suite", "--env", "host", "report", "--out", "here")
     assert result.returncode == 3
-    assert result.stdout.splitlines()[-1].startswith("report: ")
+    assert result.stdout.splitlines()[-1] == "report: reports/out/here/index.html"
     assert "KeyError: 'a bug'" in result.stdout
 
 
@@ -177,13 +185,14 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_1(
-    tmp_path: Path, arguments: list[str], environ: dict[str, str], message: str
+    unchanged: Path, arguments: list[str], environ: dict[str, str], message: str
 ) -> None:
-    result = invoke(checkout(tmp_path, "ok"), *arguments, **environ)
+    result = invoke(unchanged, *arguments, **environ)
     assert result.returncode == 1
     assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stdout + result.stderr
+    assert not (unchanged / "results").exists()
 
 
 def write_impossible(root: Path, name: str) -> None:
@@ -261,16 +270,10 @@ def test_a_broken_spec_is_one_line(tmp_path: Path) -> None:
     assert "broken.toml: unknown key 'framwork'; did you mean 'framework'? known here: " in result.stderr
 
 
-def test_nothing_that_can_be_used_is_said_with_the_reasons(tmp_path: Path) -> None:
-    result = invoke(checkout(tmp_path, "ok"), "build")
+def test_nothing_that_can_be_used_is_said_with_the_reasons(unchanged: Path) -> None:
+    result = invoke(unchanged, "build")
     assert result.returncode == 1
     assert result.stderr == "error: no environment can be used here: images/ marks none as default\n"
-
-
-def test_options_of_one_task_hold_for_the_whole_chain(tmp_path: Path) -> None:
-    root = checkout(tmp_path, "ok")
-    result = invoke(root, "build", "run-suite", "--env", "host", "report", "--out", "here")
-    assert result.stdout.splitlines()[-1] == "report: reports/out/here/index.html"
 
 
 def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
@@ -284,9 +287,8 @@ def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
     assert "bench-steady-d1-" not in result.stdout
 
 
-def test_resume_takes_no_other_plan(tmp_path: Path) -> None:
-    root = checkout(tmp_path, "ok")
-    result = invoke(root, "run-suite", "--resume", "latest", "--env", "host")
+def test_resume_takes_no_other_plan(unchanged: Path) -> None:
+    result = invoke(unchanged, "run-suite", "--resume", "latest", "--env", "host")
     assert result.returncode == 1
     assert result.stderr == (
         "error: --resume goes on with a run as it was planned: leave out --env, or start a new run\n"

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -12,7 +13,7 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -63,12 +64,46 @@ data = "ones"
 """
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    made = make_checkout(tmp_path, "ok")
+class Made(NamedTuple):
+    """A checkout with a run that had ten minutes, and what was recorded of the run before each deepening."""
+
+    root: Path
+    before: list[RunRecord]
+
+
+def make_cores(root: Path) -> Checkout:
+    made = make_checkout(root, "ok")
     (made.suites / "bench.toml").unlink()
     (made.suites / "cores.toml").write_text(SUITE, encoding="utf-8")
     return made
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return make_cores(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    before: list[RunRecord] = []
+    deepen = Measuring.deepen
+
+    def watched(measuring: Measuring, *arguments: Any) -> None:
+        before.append(measuring.run.run())
+        deepen(measuring, *arguments)
+
+    root = tmp_path_factory.mktemp("original") / "checkout"
+    root.mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Measuring, "deepen", watched)
+        run_suite(session(make_cores(root), 600.0))
+    return Made(root, before)
+
+
+@pytest.fixture
+def measured(original: Made, tmp_path: Path) -> Checkout:
+    """A copy of the checkout that has a run, to go on with."""
+    return Checkout(Path(shutil.copytree(original.root, tmp_path / "checkout", symlinks=True)))
 
 
 def session(checkout: Checkout, within_s: float | None, **more: Any) -> Session:
@@ -90,26 +125,14 @@ def trials(run: RunDirectory) -> Counter[str]:
     return found
 
 
-def test_main_questions_are_recorded_before_anything_is_measured(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[RunRecord] = []
-
-    deepen = Measuring.deepen
-
-    def watched(measuring: Measuring, *arguments: Any) -> None:
-        seen.append(measuring.run.run())
-        deepen(measuring, *arguments)
-
-    monkeypatch.setattr(Measuring, "deepen", watched)
-    run_suite(session(checkout, 60.0))
-    (recorded,) = seen
+def test_main_questions_are_recorded_before_anything_is_measured(original: Made) -> None:
+    (recorded,) = original.before
     assert [(question.id, question.main) for question in recorded.questions] == [("cores/cores/host", True)]
     assert recorded.plan == ()
 
 
-def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(checkout: Checkout) -> None:
-    run = run_suite(session(checkout, 600.0))
+def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(measured: Checkout) -> None:
+    run = open_run(measured.root / "results")
     counts = trials(run)
     assert set(counts) == {"scipy", "scipy_all_cores"}
     assert len(set(counts.values())) == 1
@@ -155,13 +178,14 @@ def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None
 
 
 def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(
-    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+    checkout: Checkout, original: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan_run(session(checkout, 600.0))
     assert (
         "At the usual scatter between trials (too few measured here yet: 3 % is assumed), 3 trials find a difference"
     ) in capsys.readouterr().out
-    run = run_suite(session(checkout, 600.0))
+    measured = Checkout(original.root)
+    run = open_run(measured.root / "results")
     squares, freedom = 0.0, 0
     for implementation in trials(run):
         logs = [
@@ -175,9 +199,8 @@ def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(
         freedom += len(logs) - 1
     name = scatter_name("host", "cpu", "cores", "literal", "first_run_s")
     scatter = math.sqrt(squares / freedom)
-    assert session(checkout, None).history.scatter([name]) == pytest.approx(scatter)
-    capsys.readouterr()
-    plan_run(session(checkout, 600.0))
+    assert session(measured, None).history.scatter([name]) == pytest.approx(scatter)
+    plan_run(session(measured, 600.0))
     assert f"At the scatter seen here ({100 * scatter:.1f} % between trials of host), " in capsys.readouterr().out
 
 
@@ -193,36 +216,36 @@ def test_a_run_of_everything_keeps_its_scatter_and_a_plan_of_single_trials_has_n
     assert "trials find" not in capsys.readouterr().out
 
 
-def test_a_run_is_deepened_by_more_time_and_finished_without(checkout: Checkout) -> None:
-    run = run_suite(session(checkout, 600.0))
+def test_a_run_is_deepened_by_more_time_and_finished_without(measured: Checkout) -> None:
+    run = open_run(measured.root / "results")
     first = trials(run)
     lost = sorted(run.trials.iterdir())[0]
     for file in lost.iterdir():
         file.unlink()
     lost.rmdir()
-    finished = resume(session(checkout, None))
+    finished = resume(session(measured, None))
     assert trials(finished) == first
-    deeper = resume(session(checkout, 60.0))
+    deeper = resume(session(measured, 60.0))
     counts = trials(deeper)
     assert all(counts[name] >= first[name] for name in first)
     assert [call.within_s for call in deeper.run().sessions] == [600.0, None, 60.0]
 
 
 def test_a_session_that_cannot_heat_its_device_says_so_and_measures(
-    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+    checkout: Checkout, measured: Checkout, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The interpreter of the tests has no framework; without the setting a CPU is not heated at all."""
-    run = run_suite(session(checkout, 600.0, heat_s=1.0))
+    run = run_suite(session(checkout, 60.0, heat_s=1.0))
     said = capsys.readouterr().out
     assert "heating by host: 1 s of matrix products (tsuishi.heat_s)" in said
     assert "not heated: " in said
     assert [call.heated_s for call in run.run().sessions] == [0.0]
     assert trials(run)
-    assert [call.heated_s for call in run_suite(session(checkout, 60.0)).run().sessions] == [None]
+    assert [call.heated_s for call in open_run(measured.root / "results").run().sessions] == [None]
 
 
-def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(checkout: Checkout) -> None:
-    run = run_suite(session(checkout, 600.0))
+def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(measured: Checkout) -> None:
+    run = open_run(measured.root / "results")
     folder, trial = next(run.finished())
     table = folder / "samples.csv"
     head, row, *rows = table.read_text().splitlines()
@@ -230,7 +253,7 @@ def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(checkout:
     record = json.loads((folder / "trial.json").read_text())
     record["files"]["samples.csv"] = about(table).content()
     (folder / "trial.json").write_text(json.dumps(record))
-    deeper = resume(session(checkout, 60.0))
+    deeper = resume(session(measured, 60.0))
     assert (deeper.trials / str(trial.id.next_attempt) / "trial.json").exists()
     assert [exclusion.trial_id for exclusion in read_runs([deeper], WORDS).excluded] == []
 

@@ -62,7 +62,7 @@ class Quantity(toml.Spec):
     # Whether it stands for a quantity of each GPU: {gpu} in its name is the number of the GPU.
     of_one_gpu: bool = False
     # Of values that trials predict which end early: the root mean square of their relative errors, and the number of
-    # predictions that showed it (benchmarks/quick_against_full.py).
+    # predictions that showed it (docs/certainty.md).
     prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     predictions: Annotated[int, Field(ge=0)] = 0
 
