@@ -18,17 +18,16 @@ from tsuishi.base.option_table import Option
 from tsuishi.commands import command_line
 from tsuishi.base.errors import BuildError, UserError
 
-CHAIN = ("build", "run-suite")
 task = partial(command_line.task, rows=[
-    Option("env", (*CHAIN, "lock"), "environments to build"),
-    *(Option(name, ("build",), "") for name in ("engine", "host-python")),
-    *(Option(name, ("build",), "", switch=False) for name in ("plan", "broken", "stopped")),
-    Option("locked-only", ("build",), "", switch=True),
-    Option("repetitions", ("run-suite",), ""),
-    *(Option(name, ("run-suite",), "", switch=False) for name in ("fails", "interrupted", "terminated", "bug")),
-    Option("run", ("report",), ""),
-    Option("fail-on", ("report",), ""),
-    Option("name", ("open-run",), "", positional=True),
+    Option("env", "build run-suite lock", "environments to build"),
+    *(Option(name, "build", "") for name in ("engine", "host-python")),
+    *(Option(name, "build", "", switch=False) for name in ("plan", "broken", "stopped")),
+    Option("locked-only", "build", "", switch=True),
+    Option("repetitions", "run-suite", ""),
+    *(Option(name, "run-suite", "", switch=False) for name in ("fails", "interrupted", "terminated", "bug")),
+    Option("run", "report", ""),
+    Option("fail-on", "report", ""),
+    Option("name", "open-run", "", positional=True),
 ])
 
 def say(name, chain):

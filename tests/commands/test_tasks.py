@@ -77,9 +77,9 @@ def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_th
 def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
     """One task of the main job reads an option for all."""
     tasks = {task.name: task for task in importlib.import_module("tasks").namespace.tasks.values()}
-    assert {name for row in OPTIONS for name in row.tasks} <= {*tasks}
+    assert {name for row in OPTIONS for name in row.of} <= {*tasks}
     for job in (MAIN_JOB, *((name,) for name in tasks)):
-        rows = [row.name for row in OPTIONS if {*job} & {*row.tasks}]
+        rows = [row.name for row in OPTIONS if {*job} & {*row.of}]
         assert len(rows) == len({*rows}), job
     helps = {argument.name: argument.help for argument in tasks["run-suite"].get_arguments()}
     assert helps["within"] == (

@@ -58,8 +58,8 @@ class OptionArgument(Argument):
         """The row's help for the task that has the option; which tasks have it, for the rest of the main job."""
         return (
             self._row.told()
-            if self._task in self._row.tasks
-            else f"of {_either(name for name in self._row.tasks if name in MAIN_JOB)}"
+            if self._task in self._row.of
+            else f"of {_either(name for name in self._row.of if name in MAIN_JOB)}"
         )
 
     @help.setter

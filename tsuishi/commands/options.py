@@ -43,7 +43,7 @@ class Options:
 
     def names(self, name: str) -> tuple[str, ...]:
         """The names in a list with commas, each once."""
-        return names(name, self.text(name))
+        return names(self.text(name))
 
     def paths(self, name: str, folder: Path = Path()) -> tuple[str, ...]:
         """The paths in a list with commas, each once. A path with commas in it is one path where it exists.
@@ -75,7 +75,7 @@ def open_session(
     _check_executor(options, settings, rows)
     choice = Choice(
         **{
-            row.choice: row.read(row.flag, options.given[row.parameter])
+            row.choice: row.value(options.given[row.parameter])
             for row in rows
             if row.choice and options.has(row.parameter)
         }

@@ -151,7 +151,7 @@ def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str
         if row.parameter in shown
         else _text(getattr(choice, row.choice) if row.choice else getattr(settings, row.setting))
         for row in options_of(("run-suite" if search is None else "find",))
-        if row.recorded
+        if row.recorded and (row.choice or row.setting)
     }
     return {**(search or {}), **given}
 
