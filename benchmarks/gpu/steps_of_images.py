@@ -61,7 +61,7 @@ def based(kit: ImagesKit, name: str) -> Iterator[Finding]:
 def built(kit: ImagesKit, name: str) -> Iterator[Finding]:
     """`build`, which enters the environment and holds it to its promises."""
     chain = _chain(kit, name, "build")
-    build.build(chain, locked_only=True)
+    build.build(chain)
     ready = chain.session.builder.find(kit.environment(name))
     promised = ", ".join(f"{key} {version}" for key, version in kit.environment(name).promises.items())
     reported = "nothing that was built" if ready is None else f"{ready.built.realised_id}, with {promised}"

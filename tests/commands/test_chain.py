@@ -13,48 +13,60 @@ from tsuishi.commands.options import Options
 ROOT = Path(__file__).parents[2]
 TASKS = """
 import os, signal
-from invoke import task
-from tsuishi.commands.command_line import read_chains
+from functools import partial
+from tsuishi.base.option_table import Option
+from tsuishi.commands import command_line
 from tsuishi.base.errors import BuildError, UserError
 
-read_chains()
+task = partial(command_line.task, rows=[
+    Option("env", "build run-suite lock", "environments to build"),
+    *(Option(name, "build", "") for name in ("engine", "host-python")),
+    *(Option(name, "build", "", switch=False) for name in ("plan", "broken", "stopped")),
+    Option("locked-only", "build", "", switch=True),
+    Option("repetitions", "run-suite", ""),
+    *(Option(name, "run-suite", "", switch=False) for name in ("fails", "interrupted", "terminated", "bug")),
+    Option("run", "report", ""),
+    Option("fail-on", "report", ""),
+    Option("name", "open-run", "", positional=True),
+])
 
 def say(name, chain):
     print(name, chain.tasks, sorted(chain.options.given.items()), chain.run_id, flush=True)
 
-@task(help={"env": "environments to build"})
-def build(ctx, env="", engine="", host_python="", plan=False, broken=False, stopped=False, locked_only=True):
+@task
+def build(ctx):
     say("build", ctx.chain)
-    if not locked_only:
+    if not ctx.chain.options.has("locked_only", default=True):
         print("locks first")
-    if broken:
+    if ctx.chain.options.has("broken"):
         raise BuildError("torch is 1.2, promised 1.1")
-    if stopped:
+    if ctx.chain.options.has("stopped"):
         raise KeyboardInterrupt
 
-@task(name="run-suite")
-def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, terminated=False, bug=False):
+@task
+def run_suite(ctx):
+    given = ctx.chain.options
     say("run-suite", ctx.chain)
     ctx.chain.run_id = "the-run"
-    if fails:
+    if given.has("fails"):
         ctx.chain.end_with(3)
-    if interrupted:
+    if given.has("interrupted"):
         raise KeyboardInterrupt
-    if terminated:
+    if given.has("terminated"):
         os.kill(os.getpid(), signal.SIGTERM)
-    if bug:
+    if given.has("bug"):
         raise KeyError("a bug")
 
 @task
-def report(ctx, run="", fail_on=""):
+def report(ctx):
     say("report", ctx.chain)
 
 @task
-def lock(ctx, env=""):
+def lock(ctx):
     say("lock", ctx.chain)
 
 @task
-def open_run(ctx, name):
+def open_run(ctx):
     say("open-run", ctx.chain)
 
 @task
@@ -62,6 +74,8 @@ def settings(ctx):
     from tsuishi.base.settings import read_settings
     found = read_settings(dict(ctx.config.tsuishi), ctx.chain.variables, {})
     print(found.indexes, found.telemetry_interval, found.engine)
+
+namespace = command_line.collected(globals())
 """
 
 
@@ -198,15 +212,11 @@ def test_a_mistake_on_the_command_line_is_one_line_before_anything_is_done(
 
 def test_help_explains_a_tasks_own_options_and_names_those_of_the_rest_of_the_main_job(folder: Path) -> None:
     shown = invoke(folder, "--help", "build").stdout
-    own, _, others = shown.partition(
-        "Options of the main job (build run-suite report) may stand behind any of its tasks"
-    )
-    assert re.search(r"--env=STRING +environments to build\n", own)
-    assert "--repetitions" not in own
-    assert "  report      --fail-on --run\n" in others
-    assert "--repetitions" in others
+    assert re.search(r"--env=STRING +environments to build\n", shown)
+    assert re.search(r"--repetitions=STRING +of `run-suite`\n", shown)
+    assert re.search(r"--run=STRING +of `report`\n", shown)
     assert invoke(folder, "build", "--help").stdout == shown
-    assert "main job" not in invoke(folder, "--help", "lock").stdout
+    assert "repetitions" not in invoke(folder, "--help", "lock").stdout
 
 
 def test_help_is_no_argument_of_a_task_that_takes_one_without_a_flag(folder: Path) -> None:

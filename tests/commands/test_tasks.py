@@ -14,7 +14,7 @@ from tests.bench import BEHAVIOURS, least_environment, make_checkout
 from tests.conftest import missing
 from tests.reports import keep_drawings
 from tsuishi.base.checkout import Checkout
-from tsuishi.commands.command_line import MAIN_JOB
+from tsuishi.base.option_table import MAIN_JOB, OPTIONS
 
 REAL = Checkout()
 
@@ -80,22 +80,20 @@ def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_th
     assert sorted(path.name for path in here.iterdir()) == ["axes.toml", "bench.toml", "quantities.toml", "workloads"]
 
 
-def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> None:
-    """One of them reads an option for all: kind, default and help must not differ."""
-    namespace = importlib.import_module("tasks").namespace
-    found: dict[str, set[tuple[object, ...]]] = {}
-    for name in MAIN_JOB:
-        for argument in namespace[name].get_arguments():
-            found.setdefault(argument.name, set()).add((argument.kind, argument.default, argument.help))
-    assert {name: meanings for name, meanings in found.items() if len(meanings) > 1} == {}
-    assert found["within"] == {
-        (
-            str,
-            "",
-            "how long it may take, from the command to the report: 90s, 10m, 2h, or none (run everything); "
-            "10m without it",
-        )
-    }
+def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
+    """One task of the main job reads an option for all."""
+    tasks = {task.name: task for task in importlib.import_module("tasks").namespace.tasks.values()}
+    assert {name for row in OPTIONS for name in row.of} <= {*tasks}
+    for job in (MAIN_JOB, *((name,) for name in tasks)):
+        rows = [row.name for row in OPTIONS if {*job} & {*row.of}]
+        assert len(rows) == len({*rows}), job
+    helps = {argument.name: argument.help for argument in tasks["run-suite"].get_arguments()}
+    assert helps["within"] == (
+        "how long it may take, from the command to the report: 90s, 10m, 2h, or none (run everything); 10m without it"
+    )
+    assert helps["executor"].startswith("local or slurm: ")
+    assert helps["telemetry_interval"].startswith("seconds between telemetry rows, 0.1 to 60; 1 without it")
+    assert helps["all_charts"] == "of `report`"
 
 
 def test_options_of_one_task_hold_for_the_chain_and_a_failed_trial_is_told_by_the_exit_code_after_the_report(

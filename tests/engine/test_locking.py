@@ -19,6 +19,7 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.commands.build import build
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import Options
 from tsuishi.engines.interface import Artefacts
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.resolve import NewLock
@@ -260,12 +261,12 @@ def test_building_locks_first_where_it_is_asked_to(tmp_path: Path, settings: Set
     lock = checkout.images / "tiny.lock"
     lock.write_text("".join(f"{one} --hash=sha256:open\n" for one in REQUIRES))
 
-    def chain() -> Chain:
-        made = Chain(("build",))
+    def chain(**given: bool) -> Chain:
+        made = Chain(("build",), Options(given))
         made.session = Session(settings, Choice(environments=("tiny",)), Screen(), checkout)
         return made
 
     with pytest.raises(UserError, match="not known yet: pip"):
-        build(chain(), locked_only=True)
-    build(chain(), locked_only=False)
+        build(chain())
+    build(chain(locked_only=False))
     assert chain().session.builder.find(read_environment(checkout.images / "tiny.toml"))

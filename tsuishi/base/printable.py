@@ -44,6 +44,22 @@ def open_standard_streams() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
+class _UntilClosed(io.FileIO):
+    """A file that loses what is written after its reader had enough, as `head` has."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data) or 0
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def answering(stream: TextIO) -> TextIO:
+    """The stream for an answer that its reader may close before its end."""
+    file = io.BufferedWriter(_UntilClosed(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(file, stream.encoding, "replace", line_buffering=stream.isatty())
+
+
 class VisibleStream:
     """A text stream that passes everything through `visible`."""
 

@@ -15,9 +15,9 @@ from tsuishi.plan.session import Session
 from tsuishi.specs.environment import known_environments, named_environments, open_refusal, select_environments
 
 
-def build(chain: Chain, locked_only: bool) -> None:
+def build(chain: Chain) -> None:
     """Print the plan of the whole chain, then build, unless --plan is given. --no-locked-only: lock anew first."""
-    if not locked_only:
+    if not chain.options.has("locked_only", default=True):
         lock(chain)
     session = chain.session
     measures = "run-suite" in chain.tasks and not chain.options.has("resume")

@@ -2,7 +2,7 @@
 
 Invoke runs each task of a call by itself. The executor here (named in invoke.yaml) gives all tasks the same `Chain`, as
 `ctx.chain`: the context of every task has a class of ours, which is Invoke's way to do so. Options given to a task hold
-for all tasks (command_line.py reads them). A user's mistake is printed as a single line. A failed trial (or a claim
+for all tasks (see command_line.py). A user's mistake is printed as a single line. A failed trial (or a claim
 that --fail-on names) becomes the exit code only after the later tasks have run: the report is always written.
 """
 
@@ -26,7 +26,7 @@ from tsuishi.base import home
 from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
-from tsuishi.commands.command_line import Refused, given_options
+from tsuishi.commands.command_line import Refused, given_options, refuse_without_its_task
 from tsuishi.commands.options import Options, open_session
 
 if TYPE_CHECKING:
@@ -94,12 +94,14 @@ class ChainExecutor(Executor):
         # Invoke would convert variables itself, and ends with a traceback where a list or a number is expected.
         variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
+        sys.stdout = cast("TextIO", sys.__stdout__)  # a task whose reader is gone stops
         gc.freeze()  # imported modules stay: collections need not look at them again
         # Warnings and tracebacks may contain control characters from other people's texts.
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:
-            options = Options(given_options(tasks))
-            self._chain = Chain(names, options, dict(self.config.get("tsuishi") or {}), variables)
+            options = given_options(tasks)
+            refuse_without_its_task(options, names, self.collection)
+            self._chain = Chain(names, Options(options), dict(self.config.get("tsuishi") or {}), variables)
             results = super().execute(*tasks)
         except UserError as error:
             raise Refused(error) from None

@@ -1,36 +1,36 @@
-"""The command line: options of the main job behind any of its tasks, and helpful messages for mistakes.
+"""The command line: tasks whose options are rows of the table, and one line for each mistake.
 
-Invoke reads options task by task: `build run-suite report --profile smoke` gives --profile to `report`, which does not
-have it. Here every task of the main job takes the options of all three tasks, and passes each to the tasks that have
-it. Invoke has a setting for the executor of tasks, but not for the program that reads them: tasks.py calls
-`read_chains`.
+Invoke reads options task by task. Here each task of the main job takes the options of all its tasks, so they may stand
+behind any of them; the executor (chain.py) hands them to all tasks. Invoke has no hook for the messages of its parser.
+So `collected` lets the same parser read the command line first, and explains its errors: Invoke loads tasks.py just
+before it reads tasks and their options.
 """
 
-import copy
 import difflib
-import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from invoke import main
+from invoke.collection import Collection
 from invoke.exceptions import Exit, ParseError
-from invoke.parser import Parser
-from invoke.parser.context import ParserContext
-from invoke.parser.parser import ParseResult
-from invoke.program import Program
+from invoke.parser.argument import Argument
+from invoke.parser.context import ParserContext, translate_underscores
+from invoke.parser.parser import Parser
+from invoke.tasks import Task
 
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError, unknown
-from tsuishi.base.printable import line, open_standard_streams
+from tsuishi.base.option_table import MAIN_JOB, OPTIONS, Option, options_of
+from tsuishi.base.printable import answering, line, open_standard_streams
 
-MAIN_JOB = ("build", "run-suite", "report")
+if TYPE_CHECKING:
+    from tsuishi.commands.chain import ChainContext
 
 _UNKNOWN = re.compile(r"No idea what (['\"])(.*)\1 is!")
-_NO_VALUE = re.compile(r"Flag <Argument: ([\w-]+).* needed value")
+_NO_VALUE = re.compile(r"Flag <\w*Argument: ([\w-]+).* needed value")
 
 
 class Refused(Exit):
@@ -40,88 +40,84 @@ class Refused(Exit):
         super().__init__(f"error: {line(why)}", code=EXIT_USER_ERROR)
 
 
-def read_chains() -> None:
-    """Make the running program read its command line as a chain, however it was started."""
-    open_standard_streams()
-    main.program.__class__ = ChainProgram
+class OptionArgument(Argument):
+    """Invoke's argument for a row. Its help is made when it is read: it may need the settings, which import much."""
 
-
-class ChainProgram(Program):
-    """Invoke's program, with options that hold for a whole chain."""
-
-    def parse_tasks(self) -> None:
-        """Read tasks and options. Raises invoke.Exit with a line for a mistake, before any task runs."""
-        self._in_one_line(self._parse_chain)
-
-    def parse_cleanup(self) -> None:
-        """Answer --help, --list and --complete. Raises invoke.Exit after an answer, and for an unknown task."""
-        self._in_one_line(super().parse_cleanup)
-
-    def print_task_help(self, name: str) -> None:
-        """Print the task's own options with their help, and the names of the main job's other options."""
-        self.parser = self._own
-        super().print_task_help(name)
-        if name in MAIN_JOB:
-            own = self._own.contexts
-            print(f"Options of the main job ({' '.join(MAIN_JOB)}) may stand behind any of its tasks. Here also:\n")
-            self.print_columns(
-                [
-                    (task, " ".join(sorted(set(own[task].flags) - set(own[name].flags))))
-                    for task in MAIN_JOB
-                    if task != name
-                ]
-            )
-
-    @cached_property
-    def _own(self) -> Parser:
-        """Invoke's parser, in which every task has its own options. Only the first parser of tasks gets help texts."""
-        return super()._make_parser()
-
-    def _make_parser(self) -> Parser:
-        """A parser in which every task of the main job takes the options of all of them."""
-        parser = copy.deepcopy(self._own)
-        contexts = [parser.contexts[name] for name in MAIN_JOB if name in parser.contexts]
-        for context in contexts:
-            for argument in [argument for other in contexts for argument in other.args.values()]:
-                if argument.names[0] not in context.args:
-                    shared = copy.copy(argument)
-                    shared.names = argument.names[:1]  # without its letter, which another option here may have
-                    context.add_arg(shared)
-        return parser
-
-    def _parse_chain(self) -> None:
-        for task, following in pairwise(self.core.unparsed):
-            # Invoke would take it for the task's first argument, where the task has one without a flag.
-            if following in ("--help", "-h") and task in self._own.contexts:
-                self.print_task_help(task)
-                raise Exit
-        super().parse_tasks()
-        options = given_options(self.tasks)
-        for name in options:
-            self._refuse_without_its_task(name)
-        own = copy.deepcopy(self._own.contexts)
-        self.tasks = ParseResult(
-            _handed(own[context.name], options) if context.name in MAIN_JOB else context for context in self.tasks
+    def __init__(self, row: Option, task: str) -> None:
+        self._row, self._task = row, task
+        super().__init__(
+            row.name,
+            kind=str if row.switch is None else bool,
+            default=row.switch if row.switch is not None or row.positional else "",
+            positional=row.positional,
+            attr_name=row.parameter if "-" in row.name else None,
         )
 
-    def _refuse_without_its_task(self, name: str) -> None:
-        """Raise UserError for an option that no task of the chain has."""
-        owners = [task for task, context in self._own.contexts.items() if name in context.args and task in MAIN_JOB]
-        if owners and not any(name in self._own.contexts[context.name].args for context in self.tasks):
-            flag = _flag(name)
-            raise UserError(
-                f"{flag} belongs to {_either(owners)}, which is not in this chain: add it, or leave {flag} out"
-            )
+    @property
+    def help(self) -> str:
+        """The row's help for the task that has the option; which tasks have it, for the rest of the main job."""
+        return (
+            self._row.told()
+            if self._task in self._row.of
+            else f"of {_either(name for name in self._row.of if name in MAIN_JOB)}"
+        )
 
-    def _in_one_line(self, parse: Callable[[], None]) -> None:
+    @help.setter
+    def help(self, text: str | None) -> None:
+        """Invoke's own class sets it."""
+
+
+class OptionTask(Task[Any]):
+    """A task with the options that rows give it. Its body takes the context, whose chain has the values."""
+
+    def __init__(self, body: Callable[["ChainContext"], None], rows: Sequence[Option]) -> None:
+        super().__init__(body, name=translate_underscores(body.__name__), positional=())
+        self.rows = options_of((self.name,), rows)
+        self._chained = options_of(MAIN_JOB, rows) if self.name in MAIN_JOB else []
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
+        """An argument for each option of the task, and of the main job where the task is part of it."""
+        rows = {row.name: row for row in [*self._chained, *self.rows]}
+        return [OptionArgument(row, self.name) for row in rows.values()]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args)  # the options are in the chain
+
+
+def task(body: Callable[["ChainContext"], None], rows: Sequence[Option] = OPTIONS) -> OptionTask:
+    """The task of Invoke that a function is: its name, its docstring, and its options from the table."""
+    return OptionTask(body, rows)
+
+
+def collected(module: Mapping[str, object]) -> Collection:
+    """The tasks of a module as Invoke reads them. While Invoke runs, raises invoke.Exit with one line for a mistake."""
+    open_standard_streams()
+    tasks = [each for each in module.values() if isinstance(each, OptionTask)]
+    collection = Collection(*tasks)
+    if (core := getattr(main.program, "core", None)) is not None:
+        sys.stdout = answering(sys.stdout)  # until a task runs, what Invoke prints is an answer: --list, --help
+        _CommandLine(collection, core.unparsed).check(core[0].args.help)
+    return collection
+
+
+class _CommandLine:
+    """The words behind Invoke's own options, and the tasks that they may name."""
+
+    def __init__(self, tasks: Collection, words: Sequence[str]) -> None:
+        self._tasks = {context.name or "": context for context in tasks.to_contexts()}
+        self._own = {name: {*_flags(tasks[name].rows)} for name in self._tasks}
+        self._words = words
+
+    def check(self, help_of: Argument) -> None:
+        """Raise Refused for words that Invoke cannot read. `task --help` becomes `--help task`."""
+        for name, following in pairwise(self._words):
+            # Invoke would take it for the task's first argument, where the task has one without a flag.
+            if following in ("--help", "-h") and name in self._tasks and not help_of.value:
+                help_of.value = name
         try:
-            try:
-                parse()
-            finally:
-                sys.stdout.flush()
-        except BrokenPipeError:  # whoever reads the answer had enough, as `head` has
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise Exit from None
+            if isinstance(help_of.value, str) and help_of.value not in self._tasks:
+                raise unknown("task", help_of.value, self._tasks)
+            Parser(initial=main.program.initial_context, contexts=self._tasks.values()).parse_argv([*self._words])
         except ParseError as error:
             raise Refused(self._explain(error)) from None
         except UserError as error:
@@ -130,34 +126,36 @@ class ChainProgram(Program):
     def _explain(self, error: ParseError) -> UserError | ParseError:
         """The parser's error in tsuishi's words; unchanged if it is of a kind that users' mistakes do not cause."""
         if match := _NO_VALUE.match(str(error)):
-            return UserError(f"--{match[1]} needs a value")
+            return UserError(f"{_flag(match[1])} needs a value")
         if not (match := _UNKNOWN.fullmatch(str(error))):
             return error
         token, context = match[2], error.context
         if token.startswith("-"):
             return self._unknown_option(token, context)
-        if context is not None and (twice := _given_again(token, context, self.core.unparsed)):
+        if context is not None and (twice := _given_again(token, context, self._words)):
             return twice
-        if context is not None and Path(token).exists() and "--archive" in _flags(self._own.contexts[context.name]):
+        if context is not None and Path(token).exists() and "--archive" in self._own[context.name or ""]:
             return UserError(f"`{context.name}` takes a file as --archive {token}")
-        return unknown("task", token, self.parser.contexts)
+        return unknown("task", token, self._tasks)
 
     def _unknown_option(self, token: str, context: ParserContext | None) -> UserError:
         """The error for an option that the task before it does not have: where it belongs, or the nearest option."""
-        owners = [name for name, task in self._own.contexts.items() if token in _flags(task)]
         task = context.name if context is not None else None
+        owners = [name for name, flags in self._own.items() if token in flags]
         if owners:
             wrong = f"is no option of `{task}`" if task else "stands before the first task"
             return UserError(f"{token} {wrong}: write it behind {_either(owners)}")
-        contexts = [context] if task else self.parser.contexts.values()
-        known = [flag for context in [*contexts, self.initial_context] for flag in _flags(context)]
+        contexts = [context] if task and context is not None else self._tasks.values()
+        known = [
+            flag for each in [*contexts, main.program.initial_context] for flag in (*each.flags, *each.inverse_flags)
+        ]
         near = difflib.get_close_matches(token.lstrip("-"), [flag.lstrip("-") for flag in known], n=1)
         hint = f"did you mean --{near[0]}?" if near else f"see `invoke --help {task or '<task>'}`"
         return UserError(f"unknown option {token}; {hint}")
 
 
 def given_options(contexts: Sequence[ParserContext]) -> dict[str, Any]:
-    """The options given to any task of a chain, by their names in tasks.py (host_python).
+    """The options given to any task of a chain, by their names in Python (host_python).
 
     An option with an empty value counts as not given. Raises UserError where two tasks are given different values.
     """
@@ -169,6 +167,18 @@ def given_options(contexts: Sequence[ParserContext]) -> dict[str, Any]:
             if options.setdefault(argument.name, argument.value) != argument.value:
                 raise _given_twice(argument.name, options[argument.name], argument.value)
     return options
+
+
+def refuse_without_its_task(given: Iterable[str], chain: Iterable[str], known: Collection) -> None:
+    """Raise UserError for a given option that no task of the chain has."""
+    has = {name: {row.parameter for row in getattr(known[name], "rows", ())} for name in known.task_names}
+    for option in given:
+        owners = [name for name in MAIN_JOB if option in has.get(name, ())]
+        if owners and not any(option in has[name] for name in chain):
+            flag = _flag(option)
+            raise UserError(
+                f"{flag} belongs to {_either(owners)}, which is not in this chain: add it, or leave {flag} out"
+            )
 
 
 def _given_again(value: str, context: ParserContext, words: Sequence[str]) -> UserError | None:
@@ -192,17 +202,11 @@ def _given_twice(name: str, first: object, second: object) -> UserError:
     return UserError(f"{given} holds for the whole chain: give it once")
 
 
-def _handed(context: ParserContext, options: dict[str, Any]) -> ParserContext:
-    """A task with the chain's options, as far as it has them."""
-    for argument in context.args.values():
-        if argument.name in options:
-            argument.set_value(options[argument.name], cast=False)
-    return context
-
-
-def _flags(context: ParserContext) -> Iterator[str]:
-    yield from context.flags
-    yield from context.inverse_flags
+def _flags(rows: Iterable[Option]) -> Iterator[str]:
+    for row in rows:
+        yield row.flag
+        if row.switch:
+            yield f"--no-{row.name}"
 
 
 def _flag(name: str) -> str:

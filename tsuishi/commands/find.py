@@ -10,14 +10,13 @@ from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
 from tsuishi.results.directory import RunDirectory, open_to_resume
 from tsuishi.run.release_run import SearchedReleases, least_search, measure_search
 
-# Python has words of its own for some options: their names in tasks.py end with an underscore.
-_NEEDED = ("case", "quantity", "from_", "to")
+_NEEDED = ("case", "quantity", "from", "to")
 
 
 def find(chain: Chain) -> None:
     """Measure the search, print its answer, and write the page. With --plan: releases and the least time."""
     session, options = chain.session, chain.options
-    if missing := [f"--{name.rstrip('_')}" for name in _NEEDED if not options.has(name)]:
+    if missing := [f"--{name}" for name in _NEEDED if not options.has(name)]:
         raise UserError(
             f"missing: {', '.join(missing)}; a search has --suite, --case axis=value,axis=value, --quantity, --from "
             "and --to: docs/releases.md has an example"
@@ -32,10 +31,10 @@ def find(chain: Chain) -> None:
     print_builds(session.screen, builds, {})
     session.screen.say("environments are built when the search first wants them")
     if chain.only_plans:
-        trials, expected_s = least_search(session, asked, every=options.has("all_"))
+        trials, expected_s = least_search(session, asked, every=options.has("all"))
         session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
         return
-    searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"), resumed=resumed)
+    searched = measure_search(session, asked, every=options.has("all"), name=options.text("name"), resumed=resumed)
     answer = answered(chain, asked, searched)
     for sentence in answer.sentences():
         session.screen.say(sentence)
@@ -77,7 +76,7 @@ def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -
 def _unvisited(chain: Chain, asked: ReleaseQuestion) -> str:
     """What a visit of all releases takes; empty where this is one, or where none lies between the ends."""
     count, session = len(asked.releases), chain.session
-    if chain.options.has("all_") or count < 3:
+    if chain.options.has("all") or count < 3:
         return ""
     trials, expected_s = least_search(session, asked, every=True)
     new = sum(not session.builder.is_built(release) for release in asked.releases)

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.home import expanded
 from tsuishi.base.language import languages
+from tsuishi.base.option_table import Option, names, options_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.plan.choice import Choice, releases_here
@@ -24,27 +25,17 @@ from tsuishi.specs.vocabulary import vocabulary
 
 # The word of --fail-on for a case that is slower than its baseline.
 SLOWER = "slower"
-# In place of a run's id.
-# Options that change settings.
-_SETTINGS = (
-    *("engine", "offline", "wait", "jobs", "mirrors", "host_python"),
-    *("telemetry_interval", "data", "lang", "gpus", "busy_gpu", "executor"),
-)
-# Options of sbatch, which are settings of the group `slurm`.
-_OF_SLURM = ("partition", "account", "gres", "constraint", "time")
-# Options that only trials on a cluster have.
-_ON_A_CLUSTER = (*_OF_SLURM, "nodes", "gpu_hours")
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options given to any task of a chain, by their names in tasks.py (host_python)."""
+    """The options given to any task of a chain, by their names in Python (host_python)."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def has(self, name: str) -> bool:
-        """Whether an option is given, and neither empty nor "no"."""
-        return bool(self.given.get(name))
+    def has(self, name: str, default: bool = False) -> bool:
+        """Whether an option is given, and neither empty nor "no". default: of an option that is not given."""
+        return bool(self.given.get(name, default))
 
     def text(self, name: str, default: str = "") -> str:
         """An option's value as it was given."""
@@ -52,7 +43,7 @@ class Options:
 
     def names(self, name: str) -> tuple[str, ...]:
         """The names in a list with commas, each once."""
-        return tuple(dict.fromkeys(part.strip() for part in self.text(name).split(",") if part.strip()))
+        return names(self.text(name))
 
     def paths(self, name: str, folder: Path = Path()) -> tuple[str, ...]:
         """The paths in a list with commas, each once. A path with commas in it is one path where it exists.
@@ -67,39 +58,6 @@ class Options:
             del parts[: len(here) - here.index(path)]
         return tuple(dict.fromkeys(filter(None, paths)))
 
-    def whole_number(self, name: str, least: int) -> int | None:
-        """A whole number; None if the option is not given. Raises UserError for other text, and below `least`."""
-        given = self.given.get(name)
-        if given in (None, ""):
-            return None
-        try:
-            number = int(str(given))
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise UserError(f"--{name} takes a whole number from {least}; given: {given}")
-        return number
-
-    def number(self, name: str) -> float | None:
-        """A number above 0; None if the option is not given. Raises UserError for other text."""
-        given = self.given.get(name)
-        if given in (None, ""):
-            return None
-        try:
-            number = float(str(given))
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
-            raise UserError(f"--{name.replace('_', '-')} takes a number above 0; given: {given}")
-        return number
-
-    def word(self, name: str, known: tuple[str, ...]) -> str:
-        """A known word; the first word if the option is not given. Raises UserError for an unknown word."""
-        given = str(self.given.get(name, known[0]))
-        if given not in known:
-            raise UserError(f"--{name} takes {', '.join(known)}; given: {given}")
-        return given
-
 
 def open_session(
     tasks: Collection[str], options: Options, configured: Mapping[str, Any], variables: Mapping[str, str]
@@ -110,22 +68,19 @@ def open_session(
     or key.
     """
     checkout = Checkout()
-    flags = {name: options.given.get(name) for name in _SETTINGS}
-    flags |= {f"slurm_{name}": options.given.get(name) for name in _OF_SLURM}
-    settings = read_settings(configured, variables, flags, checkout)
-    _check_executor(options, settings)
-    choice = Choice(
-        environments=options.names("env"),
-        suites=options.names("suite"),
-        profile=profile_name(options.text("profile", "quick")),
-        repetitions=options.whole_number("repetitions", least=1),
-        timeout_s=options.whole_number("timeout", least=1),
-        seed=options.whole_number("seed", least=0) or 0,
-        accelerator=options.word("accelerator", ("auto", "cpu", "cuda")),
-        force=options.has("force"),
-        nodes=options.whole_number("nodes", least=1) or 1,
-        gpu_hours=options.number("gpu_hours"),
+    rows = options_of(tasks)
+    settings = read_settings(
+        configured, variables, {row.setting: options.given.get(row.parameter) for row in rows if row.setting}, checkout
     )
+    _check_executor(options, settings, rows)
+    choice = Choice(
+        **{
+            row.choice: row.value(options.given[row.parameter])
+            for row in rows
+            if row.choice and options.has(row.parameter)
+        }
+    )
+    profile_name(choice.profile)
     clock = Clock(_within_s(options, tasks, settings))
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
     if settings.lang not in languages():
@@ -155,11 +110,11 @@ def _with_releases(session: Session, family: str) -> Session:
     )
 
 
-def _check_executor(options: Options, settings: Settings) -> None:
+def _check_executor(options: Options, settings: Settings, rows: Iterable[Option]) -> None:
     """Raise UserError for an option that the executor has no use for."""
-    given = [name for name in _ON_A_CLUSTER if options.has(name)]
+    given = [row.flag for row in rows if row.of_cluster and options.has(row.parameter)]
     if given and settings.executor != "slurm" and not options.has("resume"):
-        raise UserError(f"--{given[0].replace('_', '-')} is an option of Slurm: give --executor slurm too")
+        raise UserError(f"{given[0]} is an option of Slurm: give --executor slurm too")
 
 
 def slower_than(names: Sequence[str]) -> float | None:
@@ -200,6 +155,6 @@ def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> f
     runs, and none on a cluster.
     """
     if options.has("within"):
-        return budget.seconds(options.text("within"))
+        return budget.seconds(settings.within)
     chosen = settings.executor == "slurm" or any(options.has(name) for name in ("profile", "repetitions", "resume"))
     return None if chosen or "run-suite" not in tasks else budget.seconds(settings.within)

@@ -14,13 +14,13 @@ from tsuishi.specs.source import read_source
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
-def publish(chain: Chain, archive: str) -> None:
+def publish(chain: Chain) -> None:
     """Write reports/published/<name>.toml from a verified archive. Nothing is overwritten.
 
     Raises UserError where the archive is not verified, has no number, or there is such a source.
     """
     session, options = chain.session, chain.options
-    name = options.text("name")
+    name, archive = options.text("name"), options.text("archive")
     if not _NAME.fullmatch(name):
         raise UserError(f"--name takes letters of ASCII in lower case, digits and '-'; given: {name or 'nothing'}")
     if why := files.unfit(name):

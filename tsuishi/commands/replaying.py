@@ -37,7 +37,7 @@ class Original(NamedTuple):
     session: Session
 
 
-def replay(chain: Chain, original: str) -> None:
+def replay(chain: Chain) -> None:
     """Replay the runs of an archive, or a run by its id or path. The chain gets an exit code if a trial failed.
 
     Raises UserError where the original is not verified, or was measured with other workloads or environments than this
@@ -45,6 +45,7 @@ def replay(chain: Chain, original: str) -> None:
     """
     session, options = chain.session, chain.options
     require_name(options.text("name"))
+    original = options.text("original")
     archive = path if (path := expanded(original)).is_file() else None
     with files.private_folder() as folder:
         if archive:

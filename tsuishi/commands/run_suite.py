@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
+from tsuishi.base.option_table import options_of
 from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.planning import plan_run
@@ -13,28 +14,13 @@ from tsuishi.run import new_run
 from tsuishi.run.executor import LOCAL, Executor, RunStopped
 from tsuishi.run.resume import resume
 
-# The options that decide the plan of a run, which --resume cannot change.
-_PLANNING = (
-    "env",
-    "family",
-    "suite",
-    "profile",
-    "repetitions",
-    "accelerator",
-    "force",
-    "seed",
-    "nodes",
-    "name",
-    "plan",
-)
-
 
 def run_suite(chain: Chain) -> None:
     """Make a run, or resume an earlier run. The chain gets its id, and an exit code if a trial failed."""
     session, options = chain.session, chain.options
-    changed = [name for name in _PLANNING if options.has(name)]
+    changed = [row.flag for row in options_of(("run-suite",)) if row.plans and options.has(row.parameter)]
     if options.has("resume") and changed:
-        raise UserError(f"--resume goes on with a run as it was planned: leave out --{changed[0]}, or start a new run")
+        raise UserError(f"--resume goes on with a run as it was planned: leave out {changed[0]}, or start a new run")
     if "build" not in chain.tasks and not options.has("resume"):
         chain.plan = plan_run(session, only=chain.only_plans)
     if chain.only_plans:

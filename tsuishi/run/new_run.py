@@ -5,11 +5,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tsuishi import __version__
 from tsuishi.base import files
 from tsuishi.base.checkout import git_state
 from tsuishi.base.errors import UserError
+from tsuishi.base.option_table import options_of
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.plan.lines import print_questions
@@ -23,9 +25,6 @@ from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
 from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
-
-# The options that find has too, beside --within.
-_OF_FIND = ("suite", "profile", "seed", "accelerator", "engine", "mirrors")
 
 
 def run_suite(session: Session, name: str = "", plan: Plan | None = None, executor: Executor = LOCAL) -> RunDirectory:
@@ -140,28 +139,22 @@ def create(
 def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
     """The options of run-suite, or of find, that repeat this run."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
-    given: dict[str, Value | tuple[Value, ...]] = {
-        "env": ",".join(choice.environments),
-        "suite": ",".join(choice.suites),
-        "within": "none" if within_s is None else f"{within_s:g}s",
-        "profile": choice.profile,
-        "repetitions": choice.repetitions,
-        "timeout": choice.timeout_s,
-        "seed": choice.seed,
-        "accelerator": choice.accelerator,
-        "force": choice.force,
-        "engine": settings.engine,
-        "executor": settings.executor,
-        "nodes": choice.nodes,
-        "gpu_hours": choice.gpu_hours,
-        "gpus": settings.gpus,
-        "busy_gpu": settings.busy_gpu,
+    no_limit = "none" if search is None else ""
+    shown: dict[str, Value] = {
+        "within": no_limit if within_s is None else f"{within_s:g}s",
         "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
         "host_python": Path(settings.host_python).name,
-        "telemetry_interval": settings.telemetry_interval,
         "data": session.data.name if settings.data and session.data else "",
     }
-    if search is None:
-        return given
-    within = "" if within_s is None else given["within"]
-    return {**search, **{name: given[name] for name in _OF_FIND}, "within": within}
+    given = {
+        row.parameter: shown[row.parameter]
+        if row.parameter in shown
+        else _text(getattr(choice, row.choice) if row.choice else getattr(settings, row.setting))
+        for row in options_of(("run-suite" if search is None else "find",))
+        if row.recorded and (row.choice or row.setting)
+    }
+    return {**(search or {}), **given}
+
+
+def _text(value: Any) -> Value:
+    return ",".join(value) if isinstance(value, tuple) else value
