@@ -82,7 +82,7 @@ DECLARED = columns.tables(Evidence([], (), WORDS), {})
 
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/parts/columns\.py"):
+    with pytest.raises(ValueError, match=r"no such column: colour; declare it among the columns of its table"):
         columns.filled(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
 
 

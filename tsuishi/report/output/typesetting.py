@@ -39,7 +39,7 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
         page=page,
         svg={name: Markup(text) for name, text in drawings.items()},  # noqa: S704  vl-convert escapes its text
         charts={
-            block.name: interactive.live(block.specification)
+            block.name: _live(block)
             for section in page.sections
             for block in section.blocks
             if isinstance(block, Chart)
@@ -49,6 +49,14 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
         style_digest=interactive.digest(style),
         script_digests=" ".join(map(interactive.digest, (vega, controls))),
     )
+
+
+def _live(chart: Chart) -> dict[str, Any]:
+    """A chart that answers; as it is where an explanation draws it in another form."""
+    try:
+        return interactive.live(chart.specification)
+    except (AttributeError, KeyError, TypeError):
+        return chart.specification
 
 
 def as_markdown(page: Page, templates: Path, drawn: Container[str], kept_in: Path | None = None) -> dict[str, str]:

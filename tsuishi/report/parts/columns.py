@@ -405,16 +405,17 @@ def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, C
     """
     titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
     published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
-    every = {name: tuple(_columns(evidence, declared)) for name, declared in {**TABLES, **explained}.items()}
+    every = {name: _columns(evidence, declared) for name, declared in {**TABLES, **explained}.items()}
     return {**every, "cases": (*every["cases"], *published)}
 
 
-def _columns(evidence: Evidence, declared: Declared) -> Iterator[Column]:
+def _columns(evidence: Evidence, declared: Declared) -> Columns:
+    """The columns, each name once: an explanation may declare a column that is an axis of a suite."""
+    named: dict[str, Column] = {}
     for entry in declared:
-        if isinstance(entry, Column):
-            yield entry
-        else:
-            yield from map(schema.axis_column, _axes_of(evidence, entry))
+        some = [entry] if isinstance(entry, Column) else map(schema.axis_column, _axes_of(evidence, entry))
+        named |= {column.name: column for column in some if column.name not in named}
+    return (*named.values(),)
 
 
 def _axes_of(evidence: Evidence, which: Axes) -> Iterator[Axis]:
@@ -444,5 +445,5 @@ def filled(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> dict[st
     names = [column.name for column in columns]
     unknown = sorted(set().union(*rows) - set(names))
     if unknown:
-        raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/parts/columns.py")
+        raise ValueError(f"no such column: {', '.join(unknown)}; declare it among the columns of its table")
     return {name: list(map(dict.get, rows, repeat(name))) for name in names}

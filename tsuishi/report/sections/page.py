@@ -95,7 +95,7 @@ def make_page(
 
 def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
     """The columns of every table of a report."""
-    return columns.tables(evidence, declared_tables())
+    return columns.tables(evidence, declared_tables(evidence.words))
 
 
 def _estimated(evidence: Evidence) -> dict[str, Values]:

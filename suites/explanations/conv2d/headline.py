@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import t
-from tsuishi.report.explanations.conv2d.diagnosis import cause, is_folding
-from tsuishi.report.explanations.conv2d.observations import Observations
-from tsuishi.report.explanations.conv2d.steps import Step, the_step
 from tsuishi.report.parts.compared_times import CONFIDENCE, at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
+
+from .diagnosis import cause, is_folding
+from .observations import Observations
+from .steps import Step, the_step
 
 
 def headline(measured: Observations) -> Headline | None:

@@ -9,8 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.explanations.conv2d.observations import towers
-from tsuishi.report.explanations.conv2d.steps import STEP
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.columns import WHERE
 from tsuishi.report.parts.comparison import Comparison, published_name
@@ -27,6 +25,9 @@ from tsuishi.report.parts.wording import (
     text_cell,
 )
 from tsuishi.results.schema import Column
+
+from .observations import towers
+from .steps import STEP
 
 RUN_TIMES = ("first_run_s", "later_run_s")
 RATIOS = (

@@ -4,9 +4,12 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d import overhead
-from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
-from tsuishi.report.explanations.conv2d.observations import (
+from tsuishi.report.parts.compared_times import CONFIDENCE, SAME, Timed, compared, ratio_of_ratios, times
+from tsuishi.report.parts.wording import label
+
+from . import overhead
+from .equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
+from .observations import (
     SCIPY,
     SCIPY_ALL_CORES,
     STEADY,
@@ -16,8 +19,6 @@ from tsuishi.report.explanations.conv2d.observations import (
     per_cent,
     towers,
 )
-from tsuishi.report.parts.compared_times import CONFIDENCE, SAME, Timed, compared, ratio_of_ratios, times
-from tsuishi.report.parts.wording import label
 
 
 class Change(NamedTuple):
