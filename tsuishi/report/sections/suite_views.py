@@ -81,7 +81,7 @@ def _header(column: str) -> str:
     known = words()
     if column in known.quantities:
         return header(column)
-    return in_language(known.axis(column).label)
+    return in_language(known.axes[column].label) if column in known.axes else t(column.replace("_", " "))
 
 
 def _cell(value: Any) -> Cell:
