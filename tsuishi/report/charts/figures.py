@@ -244,9 +244,13 @@ def block(chart: dict[str, Any], title: str, name: str, caption: str) -> Chart:
 
 
 def specification(chart: dict[str, Any]) -> dict[str, Any]:
-    """The complete specification of a chart, with the look that all charts share.
+    """The complete specification of a chart, with the look that all charts share, and what its own `config` adds.
 
     Specifications are plain dictionaries without validation: Altair takes as long to make a specification as Vega takes
     to draw it, and validation takes longer still.
     """
-    return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **chart, "config": CONFIG}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        **chart,
+        "config": {**CONFIG, **chart.get("config", {})},
+    }

@@ -67,7 +67,8 @@ def _protocol(explanation: Guarded, comparison: Comparison) -> Iterator[View]:
 def _own_chart(comparison: Comparison, chart: OwnChart, number: int) -> View:
     """A chart of an explanation, with the look and the notes of all others, and its rows as a table."""
     size = {"width": 2 * figures.PANEL_WIDTH, "height": figures.PANEL_HEIGHT} if "spec" not in chart.drawing else {}
-    drawn = {**figures.data_of(chart.rows), **size, **chart.drawing}
+    config = {"range": {"category": list(figures.PALETTE)}, **chart.drawing.get("config", {})}
+    drawn = {**figures.data_of(chart.rows), **size, **chart.drawing, "config": config}
     name = f"{comparison.suite}-{comparison.protocol}-{chart.table}-{number}"
     caption = prose([chart.caption, *comparison.flags()])
     names = [name for name in dict.fromkeys(name for row in chart.rows for name in row) if name not in comparison.where]
