@@ -8,7 +8,7 @@ import pandas as pd
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.verdict_rows import verdict_rows
 from tsuishi.results import schema
@@ -48,19 +48,20 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
     evidence = Evidence([open_run(run.parent, str(run))], read_sources(checkout.published, words), words)
     with worded(evidence.words):
         rows = {
-            "cases": [row for comparison in comparisons(evidence) for row in comparison.rows()],
+            "cases": [row for comparison in every_comparison(evidence) for row in comparison.rows()],
             "verdicts": verdict_rows(conclude(evidence).judgements)["verdicts"],
         }
     declared = columns.tables(evidence, {})
     made = {name: pd.DataFrame(columns.filled(declared[name], some)) for name, some in rows.items()}
     results, described = evidence.results, {**declared, **schema.OF_A_TRIAL}
     ids = results.trials["trial_id"]
-    measured = (results.samples, results.metrics, results.telemetry)
-    of_trials = (frame.drop(columns="trial").assign(trial_id=ids.loc[frame["trial"]].to_numpy()) for frame in measured)
+    measured = {"samples": results.samples, "metrics": results.metrics, "telemetry": results.telemetry}
+    for name, frame in measured.items():
+        made[name] = frame.drop(columns="trial").assign(trial_id=ids.loc[frame["trial"]].to_numpy())
     about = [
         (name, column.name, column.type, column.description)
         for name in RunFrames._fields[:-1]
         for column in described[name]
     ]
     meanings = pd.DataFrame(about, columns=["table", "column", "type", "description"])
-    return RunFrames(results.trials, *of_trials, evidence.estimates, **made, meanings=meanings)
+    return RunFrames(trials=results.trials, estimates=evidence.estimates, meanings=meanings, **made)

@@ -46,8 +46,8 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
         },
         style=Markup(style),  # noqa: S704  ours
         scripts=[Markup(vega), Markup(controls)],  # noqa: S704  Vega's and ours
-        style_digest=interactive.digest(style),
-        script_digests=" ".join(map(interactive.digest, (vega, controls))),
+        style_digest=interactive.policy_digest(style),
+        script_digests=" ".join(map(interactive.policy_digest, (vega, controls))),
     )
 
 
@@ -123,7 +123,7 @@ def _environment(templates: Path, finalize: Callable[[Any], str], kept_in: Path 
         "cells": _cells,
         "with_code": with_code,
         "embedded": interactive.embedded,
-        "packed": interactive.packed,
+        "packed": interactive.packed_json,
         "explorer": interactive.explorer,
     }
     environment.globals |= {"t": t, "language": active()}

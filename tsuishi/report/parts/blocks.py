@@ -128,7 +128,7 @@ Block = Text | Heading | Bullets | Code | Table | Chart | Explorer | Highlights 
 # Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
 # The values of a table by column; None, NaN or NA where there is nothing.
-Values = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
+TableValues = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class View:
 
     blocks: tuple[Block, ...] = ()
     rows: Rows = field(default_factory=dict)
-    tables: Mapping[str, Values] = field(default_factory=dict)
+    tables: Mapping[str, TableValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Page:
 
     title: str
     sections: Sequence[Section]
-    tables: Mapping[str, Values]
+    tables: Mapping[str, TableValues]
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]

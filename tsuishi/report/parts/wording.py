@@ -34,7 +34,7 @@ def worded(words: Vocabulary) -> Iterator[None]:
         _worded.reset(token)
 
 
-def words() -> Vocabulary:
+def vocabulary_in_use() -> Vocabulary:
     """The vocabulary of the `worded` block, else of this checkout."""
     return _worded.get(None) or vocabulary(Checkout().suites)
 
@@ -152,12 +152,12 @@ def amount(value: float, unit: str) -> str:
 
 def unit_of(quantity: str) -> str:
     """The unit of a quantity; 1 for a pure number."""
-    return words().quantity(quantity).unit
+    return vocabulary_in_use().quantity(quantity).unit
 
 
 def label(quantity: str) -> str:
     """The name of a quantity, without its unit."""
-    return in_language(words().quantity(quantity).label)
+    return in_language(vocabulary_in_use().quantity(quantity).label)
 
 
 def no_ratio_text(quantity: str, value: float | None) -> str:
@@ -191,7 +191,7 @@ def shown_in(quantity: str, values: Iterable[float | None]) -> Unit:
 
 def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None, always: bool = False) -> str:
     """A case's axes, or only the wanted axes, in words: "4 devices, random data". always: usual values too."""
-    known = words()
+    known = vocabulary_in_use()
     names = [*known.axes, *(name for name in axes if name not in known.axes)]
     texts = [
         known.axis(name).worded(axes[name], always)

@@ -42,7 +42,7 @@ class Opening:
             *from_cases(evidence, every, compared, questions),
         ]
         self._certain = sum(each.rank is not Rank.SEEN for each in candidates)
-        self.items = chosen(candidates)
+        self.items = chosen_highlights(candidates)
 
     def view(self) -> View:
         """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
@@ -98,7 +98,7 @@ class Opening:
             yield t("{count} more stand in the sections of the suites.", count=len(found) - _MOST_OPEN)
 
 
-def chosen(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
+def chosen_highlights(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
     """The highlights of the first screen: by rank, then by surprise."""
     ordered = sorted(candidates, key=lambda each: (each.rank, -each.surprise))
     return tuple(each.item for each in ordered[:_MOST_CARDS])

@@ -12,7 +12,7 @@ from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
-from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, Values, View
+from tsuishi.report.parts.blocks import Explorer, Heading, Section, TableValues, Text, View
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
@@ -178,7 +178,7 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
 
 
-def _table(shown: Iterable[tuple[Any, Series]]) -> Values:
+def _table(shown: Iterable[tuple[Any, Series]]) -> TableValues:
     """The columns of telemetry.csv: a row per device and bin, with the quantities that were sampled."""
     table: dict[str, list[Any]] = {name: [] for name in ("run_id", "trial_id", "device", "begin_s", *_QUANTITIES)}
     for trial, series in shown:

@@ -14,7 +14,7 @@ from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
 
-def view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:
+def machine_view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:
     """The machines, the fastest first; None for a report of a single machine.
 
     Machines are compared by every case that both ran in environments of the same name, by the quantities of the

@@ -19,7 +19,7 @@ from tsuishi.report.parts.wording import (
     status_text,
     text_cell,
     unit_of,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.report.sections.claim_words import claim_name, sentence
 from tsuishi.report.sections.pairs import paced_by
@@ -203,7 +203,7 @@ def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
     said = case_text(dict(axes), differ) or case_text(dict(axes), differ, always=True)
     if said or not differ:
         return said
-    return in_words(t("without {axis}", axis=words().axis(axis).called) for axis in sorted(differ))
+    return in_words(t("without {axis}", axis=vocabulary_in_use().axis(axis).called) for axis in sorted(differ))
 
 
 def _judged(answer: Answer) -> str:

@@ -33,12 +33,12 @@ class DatedRelease(NamedTuple):
 
 def sections(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[Section]:
     """The section of these views, if there are any. compared: see `views`."""
-    found = tuple(views(evidence, compared))
+    found = tuple(release_views(evidence, compared))
     if found:
         yield Section("releases", t("Releases, by date"), found, folded=False)
 
 
-def views(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[View]:
+def release_views(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[View]:
     """A view of each family of which a machine has three releases or more; compared: the matchups of all cases."""
     for (family, _), releases in sorted(_families(evidence).items()):
         if len({release.released for release in releases}) >= _FEWEST:

@@ -69,7 +69,7 @@ def _sides(claims: _Claims, verdict: Verdict) -> tuple[set[_Tested], set[_Tested
     return there, here
 
 
-def views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
+def replay_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
     """A view for each run that replays another run of the report."""
     for pair in _pairs(evidence):
         yield _view(evidence, pair, compared, judgements)

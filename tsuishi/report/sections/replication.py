@@ -28,7 +28,7 @@ def conditions(evidence: Evidence) -> Iterator[View]:
     yield deviations(evidence)
 
 
-def section(evidence: Evidence) -> Section:
+def replication_section(evidence: Evidence) -> Section:
     """The commands that run everything again, and the published sources."""
     sources = [block for source in evidence.sources for block in _source(source)]
     views = (_commands(evidence), View((Heading(t("Published sources")), *sources)))

@@ -9,8 +9,8 @@ from tsuishi.report.charts.originals import constants, original_chart, original_
 from tsuishi.report.charts.sweeps import Points
 from tsuishi.report.parts.blocks import Block, Code, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.standing import Standing, device_names, our_values, published_values
-from tsuishi.report.parts.wording import NOTHING, Cell, Table, header, status_cell, text_cell, words
+from tsuishi.report.parts.standing import PublishedStanding, device_names, our_values, published_values
+from tsuishi.report.parts.wording import NOTHING, Cell, Table, header, status_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.beside_published import cards_view
 from tsuishi.report.sections.descriptions import command_line
 from tsuishi.specs.pictures import Picture
@@ -18,7 +18,7 @@ from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 
 
-def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
+def figures_section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
     """The pictures of every source, also of those whose suites did not run."""
     pictured = [source for source in evidence.sources if source.figures]
     devices = device_names(evidence)
@@ -37,8 +37,8 @@ class _Filled(NamedTuple):
 
     source: Source
     picture: Picture
-    theirs: list[Standing]
-    ours: list[Standing]
+    theirs: list[PublishedStanding]
+    ours: list[PublishedStanding]
 
     @property
     def not_ours(self) -> list[str]:
@@ -209,7 +209,7 @@ def _cell(row: _Row, owner: str, quantity: str) -> Cell:
 def _row_header(picture: Picture) -> list[str]:
     if picture.readings:
         return [t("reading")]
-    return [words().axis(picture.x).called] if picture.x else []
+    return [vocabulary_in_use().axis(picture.x).called] if picture.x else []
 
 
 def _rows(filled: _Filled) -> Iterator[_Row]:
@@ -232,5 +232,5 @@ def _rows(filled: _Filled) -> Iterator[_Row]:
             yield _Row((*series,), _cells(of_series, None))
 
 
-def _cells(of_series: Sequence[Standing], x: Any) -> dict[tuple[str, str], Cell]:
+def _cells(of_series: Sequence[PublishedStanding], x: Any) -> dict[tuple[str, str], Cell]:
     return {(each.who, each.quantity): each.cell for each in of_series if x is None or each.x == x}

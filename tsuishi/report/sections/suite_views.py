@@ -10,12 +10,12 @@ from tsuishi.report.charts.curves import curves
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Guarded, OwnChart
-from tsuishi.report.parts.wording import Cell, Table, header, number_cell, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, header, number_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.report.sections.memory import memory
-from tsuishi.report.sections.quantity_tables import measured
-from tsuishi.report.sections.side_by_side import machines
-from tsuishi.report.sections.speed_up import scalings
+from tsuishi.report.sections.quantity_tables import measured_view
+from tsuishi.report.sections.side_by_side import machine_notes
+from tsuishi.report.sections.speed_up import scaling_view
 
 _PROTOCOLS = {
     "literal": mark("As the source measured, with the pitfalls of its way."),
@@ -30,7 +30,7 @@ _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
     step_parts,
     memory,
     fitted_lines,
-    scalings,
+    scaling_view,
     limit_fractions,
     energies,
 )
@@ -56,7 +56,7 @@ def _protocol(explanation: Guarded, comparison: Comparison) -> Iterator[View]:
     yield opening(comparison)
     yield curves(comparison)
     yield from explanation.opening_views(comparison)
-    yield measured(comparison, explanation)
+    yield measured_view(comparison, explanation)
     for view in _AFTER_THE_TABLES:
         yield view(comparison)
     for number, chart in enumerate(explanation.charts(comparison), start=1):
@@ -79,7 +79,7 @@ def _own_chart(comparison: Comparison, chart: OwnChart, number: int) -> View:
 
 def _header(column: str) -> str:
     """The header of a column of an explanation's table: that of its quantity or axis, else its name in words."""
-    known = words()
+    known = vocabulary_in_use()
     if column in known.quantities:
         return header(column)
     return in_language(known.axes[column].label) if column in known.axes else t(column.replace("_", " "))
@@ -94,7 +94,7 @@ def opening(comparison: Comparison) -> View:
     """The protocol, the axes that all cases share, and the machines."""
     heading = Heading(t("Protocol: {protocol}", protocol=comparison.protocol))
     notes = [t("All cases: {axes}.", axes=comparison.common)] if comparison.common else []
-    notes += machines(comparison.evidence)
+    notes += machine_notes(comparison.evidence)
     return View((heading, Text(t(_PROTOCOLS[comparison.protocol])), *(Text(note, "note") for note in notes)))
 
 
