@@ -115,7 +115,7 @@ class Towers:
         columns = ["", "", *[towers([count]) for count in counts]]
         if self._step:
             columns.append(t("{below} ÷ {above} towers", below=self._step[0], above=self._step[1]))
-        return Table(columns, rows, title, folded=folded)
+        return Table(columns, rows, title=title, folded=folded)
 
     def ratios(self) -> list[dict[str, Any]]:
         """The rows of ratios.csv: every line that has both numbers of devices of the step."""

@@ -9,7 +9,7 @@ def table(rows: int, columns: int, title: str) -> Table:
     return Table(
         [str(column) for column in range(columns)],
         [[text_cell(f"{title} {row}") for _ in range(columns)] for row in range(rows)],
-        title,
+        title=title,
         notes=["a note"],
     )
 

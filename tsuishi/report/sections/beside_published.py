@@ -163,7 +163,7 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
         "Both sides have the same number of devices. In brackets: 95 % intervals from the scatter of our trials, "
         "all of the same days."
     )
-    return Table([*columns, t("times as fast")], rows, title, folded=True, notes=[note], filters=(1, 3, 4))
+    return Table([*columns, t("times as fast")], rows, title=title, folded=True, notes=[note], filters=(1, 3, 4))
 
 
 def _row(evidence: Evidence, card: Card) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def fit_tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     columns.append(t("lack of fit, p"))
     lines = [row for fits in several for row in fits.lines(axes, time)]
     if lines:
-        yield Table(columns, lines, title, notes=_notes())
+        yield Table(columns, lines, title=title, notes=_notes())
     times = [t("step, {unit}", unit=time.name), t("line, {unit}", unit=time.name)]
     columns = ["", "", vocabulary_in_use().axis(BATCH_SIZE).called, *times, t("residual, %"), ""]
     points = [row for fits in several for row in fits.points_off(axes, time)]
@@ -202,7 +202,7 @@ def fit_tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
         points = [row for fits in several for row in fits.points_off(axes, time, kinks_only=True)]
         notes = [t("Kinks only, as there are many points; all of them are in residuals.csv.")]
     if points:
-        yield Table(columns, points, t("Every step time against its line"), folded=True, notes=notes)
+        yield Table(columns, points, title=t("Every step time against its line"), folded=True, notes=notes)
 
 
 def _name(line: Line, axes: Iterable[str]) -> list[Cell]:

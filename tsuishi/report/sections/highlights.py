@@ -46,15 +46,15 @@ class Opening:
 
     def view(self) -> View:
         """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
-        blocks: list[Block] = [Text(self._lead(), "lead")]
+        blocks: list[Block] = [Text(self._lead(), kind="lead")]
         blocks += [Highlights(self.items)] if self.items else []
         if explained := tuple(self._explained()):
-            blocks.append(Bullets(explained, t("What explains it")))
+            blocks.append(Bullets(explained, title=t("What explains it")))
         claims = strip(self._verdicts.judgements, self._evidence.environments) if self._verdicts.is_any_tested else None
         blocks += [claims] if claims else []
-        blocks += [Text(needs, "note")] if (needs := self._verdicts.needs) else []
+        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs) else []
         if still_open := tuple(_open(self._questions)):
-            blocks.append(Bullets(still_open, t("Open questions")))
+            blocks.append(Bullets(still_open, title=t("Open questions")))
         return View(tuple(blocks))
 
     def closing(self) -> list[str]:

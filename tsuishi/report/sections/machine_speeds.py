@@ -54,7 +54,7 @@ def machine_view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None
         "each.",
         number=machines.index(first) + 1,
     )
-    return View((Heading(t("Machines")), Text(about_table), Table(names, table, title)), {"machines": rows})
+    return View((Heading(t("Machines")), Text(about_table), Table(names, table, title=title)), {"machines": rows})
 
 
 def _columns(evidence: Evidence) -> dict[str, dict[str, str]]:

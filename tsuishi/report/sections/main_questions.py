@@ -64,9 +64,9 @@ class Questions:
             )
         )
         title = t("All questions of this run, and their answers ({count})", count=len(rows))
-        blocks: list[Block] = [Table(columns, rows, title, notes=notes, folded=True)]
+        blocks: list[Block] = [Table(columns, rows, title=title, notes=notes, folded=True)]
         if more := self.more():
-            blocks.append(Bullets(tuple(more), t("What more time would bring")))
+            blocks.append(Bullets(tuple(more), title=t("What more time would bring")))
         yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
 
     def more(self) -> list[str]:

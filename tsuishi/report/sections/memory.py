@@ -86,7 +86,9 @@ def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[
         table.append(cells)
     columns = [t("case"), *[t("largest that fitted"), t("smallest that did not")] * len(series)]
     notes = [t("Batch sizes, in images. “Not in its table”: the source ran it for other cases and has no row of it.")]
-    return Table(columns, table, t("What fits in memory"), [("", 1), *((name, 2) for name in series)], notes=notes)
+    return Table(
+        columns, table, title=t("What fits in memory"), groups=[("", 1), *((name, 2) for name in series)], notes=notes
+    )
 
 
 def _key(row: _Axes) -> frozenset[tuple[str, Any]]:

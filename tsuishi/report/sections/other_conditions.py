@@ -19,7 +19,7 @@ _DIGITS = 19
 def differing_conditions(baseline: Baseline) -> Table:
     """A row for each recorded fact that differs: the baseline's, and the runs'."""
     rows = [[text_cell(name, "label"), text_cell(then), text_cell(now)] for name, then, now in _differences(baseline)]
-    return Table([t("what differs"), t("baseline"), t("these runs")], rows, t("What else differs"))
+    return Table([t("what differs"), t("baseline"), t("these runs")], rows, title=t("What else differs"))
 
 
 def _differences(baseline: Baseline) -> Iterator[tuple[str, str, str]]:

@@ -140,7 +140,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     if left_out:
         notes.append(t("Rows without a number are left out; the first table has the status of their cases."))
     columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
-    return Table(columns, rows, _title(comparison, title), folded=folded, notes=notes, filters=filters)
+    return Table(columns, rows, title=_title(comparison, title), folded=folded, notes=notes, filters=filters)
 
 
 def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:

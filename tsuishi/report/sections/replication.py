@@ -73,7 +73,7 @@ def _commands(evidence: Evidence) -> View:
 
 
 def _source(source: Source) -> Iterator[Block]:
-    yield Heading(source.name, 4)
+    yield Heading(source.name, level=4)
     parts = [f"\u201c{source.title}\u201d", source.author, source.date, source.address]
     yield Text(", ".join(part for part in parts if part))
     described = [

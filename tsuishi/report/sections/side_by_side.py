@@ -67,7 +67,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
         columns = [t("suite"), t("quantity"), *environments]
         notes = [t("Geometric means over the cases that an environment and the reference both have."), _intervals()]
         blocks += [*_chart(compared, environments)]
-        blocks.append(Table(columns, table, t("Times the reference, on average"), notes=notes))
+        blocks.append(Table(columns, table, title=t("Times the reference, on average"), notes=notes))
     return View(tuple(blocks), {"side_by_side_means": rows})
 
 
@@ -182,7 +182,7 @@ def _view(matchup: Matchup, folded: bool) -> View:
     ]
     notes = [t("Values are geometric means over n trials."), _intervals()]
     return View(
-        (Table(columns, table, title, folded=folded, notes=notes),),
+        (Table(columns, table, title=title, folded=folded, notes=notes),),
         {"side_by_side": [row for case_id in matchup.case_ids for row in _rows(matchup, case_id)]},
     )
 

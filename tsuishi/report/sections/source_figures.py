@@ -63,7 +63,7 @@ def _source(evidence: Evidence, source: Source, filled: Sequence[_Filled]) -> Vi
     about = t(
         "{source} ({date}). {hardware}.", source=source.name, date=source.date or "?", hardware="; ".join(hardware)
     )
-    blocks: list[Block] = [Heading(source.title), Text(about, "note")]
+    blocks: list[Block] = [Heading(source.title), Text(about, kind="note")]
     for each in filled:
         blocks += _picture(evidence, each)
     return View((*blocks, *_rerun(source, filled)))
@@ -89,7 +89,7 @@ def _picture(evidence: Evidence, filled: _Filled) -> Iterator[Block]:
 
 def _as_notes(sentences: Sequence[str]) -> Iterator[Block]:
     if sentences:
-        yield Text(prose(sentences), "note")
+        yield Text(prose(sentences), kind="note")
 
 
 def _nothing(filled: _Filled) -> str:
@@ -191,7 +191,7 @@ def _table(filled: _Filled, title: str) -> Table:
     if len(quantities) == 1:
         columns = [*names, *owners]
         cells = [[*map(text_cell, row.names), *(_cell(row, owner, quantities[0]) for owner in owners)] for row in rows]
-        return Table(columns, cells, f"{title}, {header(quantities[0])}")
+        return Table(columns, cells, title=f"{title}, {header(quantities[0])}")
     columns = [*names, "", *map(header, quantities)]
     cells = [
         [*map(text_cell, row.names), text_cell(owner), *(_cell(row, owner, quantity) for quantity in quantities)]
@@ -199,7 +199,7 @@ def _table(filled: _Filled, title: str) -> Table:
         for owner in owners
         if any(known == owner and cell.kind != "absent" for (known, _), cell in row.cells.items())
     ]
-    return Table(columns, cells, title)
+    return Table(columns, cells, title=title)
 
 
 def _cell(row: _Row, owner: str, quantity: str) -> Cell:

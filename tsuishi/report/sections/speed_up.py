@@ -124,7 +124,7 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
             speedup = Cell(digits(result.speedup), result.speedup, (" – ".join(ends),) if ends else (), "number")
             rows.append([*name, *map(text_cell, counts), speedup, efficiency, *([_summing(result)] if summed else [])])
         if rows:
-            yield Table(columns, rows, t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
+            yield Table(columns, rows, title=t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
 
 
 def _summing(result: Scaling) -> Cell:

@@ -44,7 +44,7 @@ def suite_section(explanation: Guarded, comparisons: Iterable[Comparison], cavea
     if explanation.trouble:
         caveats = (*caveats, t(_TROUBLE, why=explanation.trouble))
     if caveats:
-        views.insert(0, View((Bullets(caveats, t("Before you read a number")),)))
+        views.insert(0, View((Bullets(caveats, title=t("Before you read a number")),)))
     protocols = in_words(comparison.protocol for comparison in every)
     about = t("cases: {count}; {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
     if caveats:
@@ -95,7 +95,7 @@ def opening(comparison: Comparison) -> View:
     heading = Heading(t("Protocol: {protocol}", protocol=comparison.protocol))
     notes = [t("All cases: {axes}.", axes=comparison.common)] if comparison.common else []
     notes += machine_notes(comparison.evidence)
-    return View((heading, Text(t(_PROTOCOLS[comparison.protocol])), *(Text(note, "note") for note in notes)))
+    return View((heading, Text(t(_PROTOCOLS[comparison.protocol])), *(Text(note, kind="note") for note in notes)))
 
 
 def _explained(explanation: Guarded) -> View:
@@ -106,7 +106,10 @@ def _explained(explanation: Guarded) -> View:
     text = t("Each environment's text follows from its own measurements above, and from nothing else.")
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
     for environment, several in paragraphs.items():
-        blocks += [Heading(environment, 4), *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several)]
+        blocks += [
+            Heading(environment, level=4),
+            *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several),
+        ]
     rows = [
         {"suite": explanation.suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
         for environment, several in paragraphs.items()
