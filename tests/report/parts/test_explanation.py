@@ -120,8 +120,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 
 BROKEN = {
     "class A(": "SyntaxError: '(' was never closed (attention.py, line 1)",
-    "A = 1": "ValueError: explanations/attention.py: no explanation in it: add a subclass of Explanation",
-    "raise SystemExit(0)": "explanations/attention.py, line 1: SystemExit: 0",
+    "A = 1": "ValueError: suites/explanations/attention.py: no explanation in it: add a subclass of Explanation",
+    "raise SystemExit(0)": "suites/explanations/attention.py, line 1: SystemExit: 0",
     "from tsuishi import nothing": "explanations/attention.py, line 1: ImportError: cannot import name 'nothing' ",
     "tables = {'cases': ()}": "a table called cases is there already: choose another name",
     "compared_by = ('step_s',)": "Input should be a valid tuple",

@@ -263,7 +263,7 @@ def _checked(answer: _Said, of: Any) -> _Said:
 
 def _why(error: BaseException, suites: Path | None) -> str:
     """What an explanation did wrong, with its file and line; no folder of this machine is named."""
-    root = f"{suites}/"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(root)]
+    checkout = f"{suites.parent}/" if suites else ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(f"{suites}/")]
     place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
-    return str(UserError(f"{place}{type(error).__name__}: {error}".replace(root, "")))
+    return str(UserError(f"{place}{type(error).__name__}: {error}".replace(checkout, "")))
