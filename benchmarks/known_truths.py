@@ -18,7 +18,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.least_squares import Interval
 from tsuishi.estimates.line_fit import Point, fit, measured
 from tsuishi.estimates.terms import case_terms
-from tsuishi.estimates.timed_blocks import Block
+from tsuishi.estimates.timed_blocks import TimedBlock
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
 from tsuishi.specs.questions import MAIN, Asked, look_at
@@ -232,7 +232,7 @@ def stalls_missed() -> Draw:
     def draw(random: Random) -> bool:
         trials = []
         for stalled in random.uniform(size=(5, 40)) < 0.1:
-            blocks = [Block(10, 10, 2.0 if stall else 1.0) for stall in stalled]
+            blocks = [TimedBlock(10, 10, 2.0 if stall else 1.0) for stall in stalled]
             trials.append(timed_blocks.mean_step_s(blocks))
         interval = contrast([(1.0, terms_of({"a": {"0": trials}})["a"]["0"])]).interval()
         return interval is None or math.log(0.11) not in interval
@@ -280,7 +280,7 @@ def trials_alone(pure_error: Pool | None, about_line: Pool | None) -> Pool | Non
     return pure_error
 
 
-def median_step_s(blocks: Sequence[Block]) -> float:
+def median_step_s(blocks: Sequence[TimedBlock]) -> float:
     """A fault: a step is the median of the blocks."""
     return statistics.median(block.step_s for block in blocks)
 

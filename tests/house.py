@@ -12,9 +12,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "tsuishi"
 # From top to bottom: a room imports from those behind it only.
 ORDER = (
-    *("commands", "report.output", "report.sections", "report.explanations.conv2d", "report.explanations"),
-    *("report.charts", "report.parts", "archives", "executors", "run", "plan", "environments", "locking"),
-    *("verdicts", "estimates"),
+    *("commands", "report.output", "report.sections", "report.charts", "report.parts"),
+    *("archives", "executors", "run", "plan", "environments", "locking", "verdicts", "estimates"),
     *("stream", "engines.docker", "engines", "artifacts", "results", "machine", "specs", "base"),
 )
 

@@ -17,7 +17,6 @@ from tsuishi.specs.vocabulary import vocabulary
 
 ROOMS = Checkout()
 LIBRARY = ROOMS.root / "tsuishi"
-EXPLANATIONS = LIBRARY / "report" / "explanations"
 ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")
 
 
@@ -36,9 +35,8 @@ def names() -> frozenset[str]:
 
 
 def modules() -> list[Path]:
-    """Every module but those of the explanations, which are named after workloads, and but the list of axes' values."""
-    every = [path for path in sorted(LIBRARY.rglob("*.py")) if EXPLANATIONS not in path.parents]
-    return [path for path in every if path != LIBRARY / "specs" / "case.py"]
+    """Every module but the list of axes' values."""
+    return [path for path in sorted(LIBRARY.rglob("*.py")) if path != LIBRARY / "specs" / "case.py"]
 
 
 def words_of_code(text: str) -> Iterator[tuple[int, str]]:
@@ -82,7 +80,7 @@ def test_the_names_are_those_of_the_files() -> None:
     [
         ('if suite == "conv2d": pass', 1),
         ('\nTEXT = f"add suite conv2d, then {x}"', 2),
-        ("from tsuishi.report.explanations.conv2d import towers", 1),
+        ("from suites.explanations.conv2d import towers", 1),
         ("def f(conv2d): pass", 1),
         ("x.conv2d = 1", 1),
     ],

@@ -46,7 +46,7 @@ def table(checkout: Path, name: str) -> list[dict[str, str]]:
 
 def test_every_file_of_the_page_is_new_and_none_is_of_tsuishi() -> None:
     files = [name for name, _ in FILE.findall(PAGE.read_text(encoding="utf-8"))]
-    assert len(files) == 3
+    assert len(files) == 4
     assert not [name for name in files if name.startswith("tsuishi/")]
 
 
@@ -68,6 +68,16 @@ def test_both_claims_have_a_verdict_that_rests_on_three_trials_a_case(checkout: 
     for row in verdicts.values():
         assert row["verdict"] in ("reproduced", "direction only", "contradicted", "inconclusive")
         assert row["trials"] == "3"
+
+
+def test_the_chart_of_the_pages_explanation_is_in_the_report_with_its_numbers(checkout: Path) -> None:
+    report = json.loads((checkout / "reports" / "out" / "own" / "report.json").read_text(encoding="utf-8"))
+    blocks = [block for section in report["sections"] if section["title"] == "attention" for block in section["blocks"]]
+    (chart,) = [block for block in blocks if block.get("name", "").startswith("attention-steady-pairs")]
+    assert (chart["title"], chart["caption"]) == ("Pairs of tokens a second", "Four heads; higher is better.")
+    assert [row["sequence_length"] for row in chart["values"]["rows"]] == [128, 256, 512]
+    drawn = [{name: str(value) for name, value in row.items()} for row in chart["values"]["rows"]]
+    assert table(checkout, "pairs") == drawn
 
 
 def test_the_report_names_axes_and_quantities_as_the_suite_does(checkout: Path) -> None:

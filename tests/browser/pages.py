@@ -41,8 +41,8 @@ def every_block(names: tuple[str, ...]) -> tuple[Any, ...]:
     """One of each kind, with these names in every place that a name can have; from five on they are all different."""
     named = [names[index % len(names)] for index in range(9)]
     return (
-        Text(named[0], "lead"),
-        Bullets(tuple(names), named[1], warning=True),
+        Text(named[0], kind="lead"),
+        Bullets(tuple(names), title=named[1], warning=True),
         Heading(named[2]),
         verdict_table(named),
         number_table(named),

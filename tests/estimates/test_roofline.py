@@ -22,7 +22,7 @@ from tests.words import WORDS
 from tsuishi.estimates import roofline as limits
 from tsuishi.estimates.intervals import Region
 from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
-from tsuishi.estimates.timed_blocks import Block, work_estimates
+from tsuishi.estimates.timed_blocks import TimedBlock, work_estimates
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
@@ -30,7 +30,9 @@ from tsuishi.verdicts.evidence import Evidence
 DEVICE = DeviceLimits({"fp32": 100.0, "fp16": 1000.0}, 10.0, {("flops_per_s", "fp32"): Region(90.0, 120.0)})
 
 
-def rates(phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None = None) -> dict[str, Any]:
+def rates(
+    phases: dict[str, list[TimedBlock]], metrics: dict[str, float], batch_size: int | None = None
+) -> dict[str, Any]:
     return {one.quantity: one for one in work_estimates(phases, metrics, batch_size)}
 
 
@@ -42,8 +44,8 @@ def test_a_rate_of_the_machine_itself_is_no_limit_of_a_device() -> None:
 
 
 def test_rates_are_the_work_of_all_steps_over_all_seconds() -> None:
-    blocks = [Block(10, 0, 1.0), Block(10, 0, 2.0), Block(10, 0, 6.0)]
-    found = rates({"warm_up": [Block(1, 0, 9.0)], "measure": blocks}, {"flops": 300.0, "bytes": 30.0})
+    blocks = [TimedBlock(10, 0, 1.0), TimedBlock(10, 0, 2.0), TimedBlock(10, 0, 6.0)]
+    found = rates({"warm_up": [TimedBlock(1, 0, 9.0)], "measure": blocks}, {"flops": 300.0, "bytes": 30.0})
     assert found["flops_per_s"].value == pytest.approx(30 * 300 / 9)
     assert (found["flops_per_s"].low, found["flops_per_s"].high) == (pytest.approx(1000), pytest.approx(2250))
     assert found["bytes_per_s"].value == pytest.approx(30 * 30 / 9)
@@ -51,31 +53,31 @@ def test_rates_are_the_work_of_all_steps_over_all_seconds() -> None:
 
 
 def test_tokens_are_a_rate_like_other_work() -> None:
-    found = rates({"measure": [Block(10, 0, 2.0), Block(10, 0, 6.0)]}, {"tokens": 512.0})
+    found = rates({"measure": [TimedBlock(10, 0, 2.0), TimedBlock(10, 0, 6.0)]}, {"tokens": 512.0})
     assert {name: one.value for name, one in found.items()} == {"throughput_tokens_per_s": 512 * 20 / 8}
 
 
 @pytest.mark.parametrize("phase", ["measure", "compute", "later_runs"])
 def test_the_work_is_that_of_the_phase_that_works(phase: str) -> None:
-    found = rates({"host_to_device": [Block(1, 0, 9.0)], phase: [Block(2, 0, 1.0)]}, {"flops": 5.0})
+    found = rates({"host_to_device": [TimedBlock(1, 0, 9.0)], phase: [TimedBlock(2, 0, 1.0)]}, {"flops": 5.0})
     assert {name: one.value for name, one in found.items()} == {"flops_per_s": 10.0}
 
 
 def test_an_epoch_is_as_much_work_as_its_images_and_the_first_is_left_out() -> None:
-    epochs = [Block(3, 250, 9.0), Block(3, 250, 1.0), Block(3, 250, 1.0)]
+    epochs = [TimedBlock(3, 250, 9.0), TimedBlock(3, 250, 1.0), TimedBlock(3, 250, 1.0)]
     assert rates({"epoch": epochs}, {"flops": 100.0}, batch_size=100)["flops_per_s"].value == pytest.approx(250)
 
 
 def test_distinct_images_count_once() -> None:
     metrics = {"examples_per_step": 512.0, "distinct_images_per_step": 128.0}
-    found = rates({"measure": [Block(10, 5120, 2.0)]}, metrics)
+    found = rates({"measure": [TimedBlock(10, 5120, 2.0)]}, metrics)
     assert found["distinct_images_per_s"].value == pytest.approx(640)
 
 
 def test_without_work_or_time_there_is_no_rate() -> None:
-    assert not rates({"measure": [Block(10, 0, 1.0)]}, {"loss": 1.0})
-    assert not rates({"first_run": [Block(1, 0, 1.0)]}, {"flops": 1.0})
-    assert not rates({"measure": [Block(10, 0, 0.0)]}, {"flops": 1.0})
+    assert not rates({"measure": [TimedBlock(10, 0, 1.0)]}, {"loss": 1.0})
+    assert not rates({"first_run": [TimedBlock(1, 0, 1.0)]}, {"flops": 1.0})
+    assert not rates({"measure": [TimedBlock(10, 0, 0.0)]}, {"flops": 1.0})
 
 
 @pytest.mark.parametrize(

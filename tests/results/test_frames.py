@@ -22,7 +22,7 @@ from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.base import printable
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.samples import case_estimates, trial_estimates
-from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates
+from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates
 from tsuishi.results.frames import outcomes, read_runs
 from tsuishi.specs.source import Epochs
 
@@ -32,12 +32,12 @@ WHOLE = Epochs(case={}, images=50_000, count=100)
 DESCRIBED = Described(WORDS, "s")
 
 
-def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:
+def estimate(phases: dict[str, list[TimedBlock]], quantity: str, batch_size: int | None = 100) -> Any:
     return {one.quantity: one for one in phase_estimates(phases, batch_size, WHOLE, DESCRIBED)}[quantity]
 
 
 # Three blocks of 10 steps of 100 images at 0.1, 0.2 and 0.6 s a step.
-MEASURE = {"measure": [Block(10, 1000, 1.0), Block(10, 1000, 2.0), Block(10, 1000, 6.0)]}
+MEASURE = {"measure": [TimedBlock(10, 1000, 1.0), TimedBlock(10, 1000, 2.0), TimedBlock(10, 1000, 6.0)]}
 
 
 def test_a_step_is_the_total_time_of_the_blocks_over_their_steps() -> None:
@@ -53,7 +53,7 @@ def test_throughput_is_images_over_seconds_and_no_average_of_rates() -> None:
 
 
 def test_epochs_are_derived_from_steps_and_marked() -> None:
-    phases = {"first_step": [Block(1, 100, 3.0)], "second_step": [Block(1, 100, 0.5)], **MEASURE}
+    phases = {"first_step": [TimedBlock(1, 100, 3.0)], "second_step": [TimedBlock(1, 100, 0.5)], **MEASURE}
     # ceil(50000 / 100) = 500 steps of 0.3 s; the first epoch has its own first two steps.
     median, first = estimate(phases, "median_epoch_s"), estimate(phases, "first_epoch_s")
     assert (median.value, median.derived) == (pytest.approx(150.0), True)
@@ -69,7 +69,7 @@ def test_what_no_source_trained_has_no_epochs() -> None:
 
 
 def test_whole_epochs_are_taken_as_they_are() -> None:
-    phases = {"epoch": [Block(391, 50000, 20.0), Block(391, 50000, 14.0), Block(391, 50000, 16.0)]}
+    phases = {"epoch": [TimedBlock(391, 50000, 20.0), TimedBlock(391, 50000, 14.0), TimedBlock(391, 50000, 16.0)]}
     found = {one.quantity: one for one in phase_estimates(phases, 128, WHOLE, DESCRIBED)}
     assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (20.0, False)
     assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(15.0), False)
@@ -79,7 +79,7 @@ def test_whole_epochs_are_taken_as_they_are() -> None:
 
 
 def test_shortened_epochs_are_brought_to_50000_images_by_their_later_steps() -> None:
-    phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0), Block(20, 2560, 6.4)]}
+    phases = {"epoch": [TimedBlock(20, 2560, 8.0), TimedBlock(20, 2560, 6.0), TimedBlock(20, 2560, 6.4)]}
     # 391 steps at a median of 0.31 s; the first epoch's surplus is paid once, not 20 times.
     assert estimate(phases, "median_epoch_s", 128).value == pytest.approx(391 * 0.31)
     assert estimate(phases, "first_epoch_s", 128).value == pytest.approx(8.0 + 371 * 0.31)
@@ -87,7 +87,7 @@ def test_shortened_epochs_are_brought_to_50000_images_by_their_later_steps() -> 
 
 
 def test_epochs_of_which_no_source_says_how_long_they_are_stay_as_they_were_run() -> None:
-    phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0), Block(20, 2560, 6.4)]}
+    phases = {"epoch": [TimedBlock(20, 2560, 8.0), TimedBlock(20, 2560, 6.0), TimedBlock(20, 2560, 6.4)]}
     found = {one.quantity: one for one in phase_estimates(phases, 128, None, DESCRIBED)}
     assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (8.0, False)
     assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(6.2), False)
@@ -95,7 +95,7 @@ def test_epochs_of_which_no_source_says_how_long_they_are_stay_as_they_were_run(
 
 
 def test_without_the_number_of_epochs_there_is_no_total() -> None:
-    phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0)]}
+    phases = {"epoch": [TimedBlock(20, 2560, 8.0), TimedBlock(20, 2560, 6.0)]}
     whole = Epochs(case={}, images=60_000)
     found = {one.quantity: one.value for one in phase_estimates(phases, 128, whole, DESCRIBED)}
     assert found["median_epoch_s"] == pytest.approx(469 * 0.3)
@@ -104,7 +104,7 @@ def test_without_the_number_of_epochs_there_is_no_total() -> None:
 
 @given(st.lists(st.floats(1e-6, 1e4), min_size=1, max_size=30))
 def test_an_estimate_lies_among_its_blocks_and_so_do_their_quartiles(seconds: list[float]) -> None:
-    found = estimate({"compute": [Block(3, 9, s) for s in seconds]}, "compute_s", None)
+    found = estimate({"compute": [TimedBlock(3, 9, s) for s in seconds]}, "compute_s", None)
     least, most = min(seconds) / 3, max(seconds) / 3
     assert least * (1 - 1e-12) <= found.value <= most * (1 + 1e-12)
     assert found.low is None or least <= found.low <= found.high <= most

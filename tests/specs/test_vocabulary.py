@@ -12,7 +12,6 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
 from tsuishi.report.parts.columns import tables
-from tsuishi.report.parts.explanation import declared_tables
 from tsuishi.report.parts.wording import case_text, header, worded
 from tsuishi.results import schema
 from tsuishi.specs.axes import TAKEN
@@ -212,7 +211,7 @@ def test_the_same_description_may_be_there_twice(suites: Path) -> None:
 
 
 def test_no_axis_can_be_called_as_another_column_of_a_table() -> None:
-    declared = tables(Evidence([], (), WORDS), declared_tables())
+    declared = tables(Evidence([], (), WORDS), {})
     of_reports = {column.name for columns in declared.values() for column in columns}
     of_runs = {column.name for column in schema.TRIALS}
     assert (of_reports | of_runs) - set(WORDS.axes) <= TAKEN

@@ -28,7 +28,8 @@ def archived_checkout(archive: Path, unpacked: Path, run_id: str, into: Path, ou
         )
     for name in _TAKEN:
         (inputs / name).mkdir(parents=True, exist_ok=True)
-        shutil.copytree(inputs / name, into / name)
+        # Explanations run outside of containers, too.
+        shutil.copytree(inputs / name, into / name, ignore=shutil.ignore_patterns("explanations"))
     shutil.copy(ours.images / COMPATIBILITY, into / "images")
     (into / "templates").symlink_to(ours.templates)
     return Checkout(into)

@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.estimates.gpu_use import gpu_quantities
-from tsuishi.estimates.timed_blocks import Block, Described, Estimate, energy_estimates, phase_estimates, work_estimates
+from tsuishi.estimates.timed_blocks import (
+    Described,
+    Estimate,
+    TimedBlock,
+    energy_estimates,
+    phase_estimates,
+    work_estimates,
+)
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows, ok_rows
 from tsuishi.results.tables import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
@@ -68,12 +75,12 @@ def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[list[f
     return by_trial
 
 
-def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[Block]]]:
+def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[TimedBlock]]]:
     """Blocks by trial and phase, in their order."""
-    by_trial: dict[int, dict[str, list[Block]]] = {}
+    by_trial: dict[int, dict[str, list[TimedBlock]]] = {}
     columns = ("trial", "phase", "steps", "images", "seconds")
     for trial, phase, *block in zip(*(samples[name].tolist() for name in columns), strict=True):
-        by_trial.setdefault(trial, {}).setdefault(phase, []).append(Block(*block))
+        by_trial.setdefault(trial, {}).setdefault(phase, []).append(TimedBlock(*block))
     return by_trial
 
 

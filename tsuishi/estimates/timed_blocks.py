@@ -22,7 +22,7 @@ _WORK = {"flops": "flops_per_s", "bytes": "bytes_per_s", "tokens": "throughput_t
 _WORKING = ("measure", "compute", "later_runs", "step", "epoch")
 
 
-class Block(NamedTuple):
+class TimedBlock(NamedTuple):
     """A timed block: its steps and images (whole numbers), and its wall time in seconds."""
 
     steps: int
@@ -49,7 +49,7 @@ class Estimate(NamedTuple):
     derived: bool = False
 
 
-def mean_step_s(blocks: Sequence[Block]) -> float:
+def mean_step_s(blocks: Sequence[TimedBlock]) -> float:
     """The total time of blocks over their steps, in seconds: a median would not see stalls, which everybody waits for.
 
     >>> mean_step_s([Block(1, 8, 0.25), Block(3, 24, 1.25)])
@@ -67,7 +67,7 @@ class Described:
             if origin := quantity.made_of:
                 self._of.setdefault((origin.kind, origin.name), []).append((quantity, origin.take))
 
-    def of_phase(self, phase: str, blocks: Sequence[Block]) -> Iterator[Estimate]:
+    def of_phase(self, phase: str, blocks: Sequence[TimedBlock]) -> Iterator[Estimate]:
         """Estimates of the seconds per step of a phase; their mean where no quantity is described."""
         steps_s = [block.step_s for block in blocks]
         for quantity, take in self._of.get(("phase", phase), ()):
@@ -84,7 +84,7 @@ class Described:
 
 
 def phase_estimates(
-    phases: dict[str, list[Block]],
+    phases: dict[str, list[TimedBlock]],
     batch_size: int | None,
     whole: Epochs | None,
     described: Described,
@@ -108,7 +108,7 @@ def phase_estimates(
 
 
 def _median_over(
-    quantity: str, blocks: Sequence[Block], value_of: Callable[[Block], float], derived: bool = False
+    quantity: str, blocks: Sequence[TimedBlock], value_of: Callable[[TimedBlock], float], derived: bool = False
 ) -> Estimate:
     """The median over blocks of `value_of` a block, with the quartiles where there are two blocks or more."""
     values = [value_of(block) for block in blocks]
@@ -118,12 +118,16 @@ def _median_over(
     return Estimate(quantity, median, low, high, len(values), derived)
 
 
-def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
+def _throughput(blocks: list[TimedBlock]) -> Iterator[Estimate]:
     yield from _rate("throughput_images_per_s", blocks, lambda block: block.images)
 
 
 def _rate(
-    quantity: str, blocks: list[Block], work_of: Callable[[Block], float], factor: float = 1.0, derived: bool = False
+    quantity: str,
+    blocks: list[TimedBlock],
+    work_of: Callable[[TimedBlock], float],
+    factor: float = 1.0,
+    derived: bool = False,
 ) -> Iterator[Estimate]:
     """`factor` times the total work over the total time: an average of rates gives slow blocks too little weight.
 
@@ -136,7 +140,7 @@ def _rate(
 
 
 def work_estimates(
-    phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None
+    phases: dict[str, list[TimedBlock]], metrics: dict[str, float], batch_size: int | None
 ) -> Iterator[Estimate]:
     """Rates from the work that a workload reports for a step, with the spread of the blocks. All are derived.
 
@@ -151,7 +155,7 @@ def work_estimates(
         return
     blocks = phases[phase][1:] or phases[phase] if phase == "epoch" else phases[phase]
 
-    def steps(block: Block) -> float:
+    def steps(block: TimedBlock) -> float:
         return block.images / batch_size if phase == "epoch" and batch_size else block.steps
 
     for metric, quantity in _WORK.items():
@@ -161,14 +165,14 @@ def work_estimates(
         yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)
 
 
-def _timed_epochs(epochs: list[Block], batch_size: int | None, whole: Epochs | None) -> Iterator[Estimate]:
+def _timed_epochs(epochs: list[TimedBlock], batch_size: int | None, whole: Epochs | None) -> Iterator[Estimate]:
     """Epochs that a trial ran. A shortened epoch is extended to the whole by its later steps, and marked derived.
 
     The total of n epochs is the first + (n - 1) x the mean of the later ones (docs/method.md, "Steady protocol" 4).
     """
     first, later = epochs[0], epochs[1:]
 
-    def full_steps(epoch: Block) -> float:
+    def full_steps(epoch: TimedBlock) -> float:
         if whole is None or epoch.images >= whole.images or not epoch.images:
             return epoch.steps
         return whole.steps(batch_size) if batch_size else epoch.steps * whole.images / epoch.images
@@ -184,7 +188,7 @@ def _timed_epochs(epochs: list[Block], batch_size: int | None, whole: Epochs | N
         yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != whole.count)
 
 
-def _derived_epochs(phases: dict[str, list[Block]], steps: float) -> Iterator[Estimate]:
+def _derived_epochs(phases: dict[str, list[TimedBlock]], steps: float) -> Iterator[Estimate]:
     """Epochs that nobody ran: so many mean steps; the first epoch has the trial's first two steps.
 
     A last batch that is smaller counts by its images: as a whole step it would make an epoch 2.4 % longer at batch
@@ -199,7 +203,7 @@ def _derived_epochs(phases: dict[str, list[Block]], steps: float) -> Iterator[Es
     yield epoch
 
 
-def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterator[Estimate]:
+def energy_estimates(phases: dict[str, list[TimedBlock]], energy_j: float) -> Iterator[Estimate]:
     """Energy per image in J. `energy_j`: that of the measured phases; NaN where no GPU counts it."""
     images = sum(block.images for phase in MEASURED for block in phases.get(phase, ()))
     if images and not math.isnan(energy_j):

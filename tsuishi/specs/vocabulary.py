@@ -37,6 +37,7 @@ class Vocabulary:
 
     `everywhere`: the axes of suites/axes.toml. Every table has these; other axes only where its cases have them.
     `brought`: what the files of suites describe, by suite. `frameworks`: those that workloads can compute with.
+    `folder`: where the files lie.
     """
 
     axes: Mapping[str, Axis]
@@ -44,6 +45,7 @@ class Vocabulary:
     everywhere: frozenset[str] = frozenset()
     brought: Mapping[str, Brought] = field(default_factory=dict)
     frameworks: frozenset[str] = frozenset()
+    folder: Path | None = None
 
     @cached_property
     def selectable(self) -> frozenset[str]:
@@ -199,7 +201,7 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: fr
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
     _check_charts(quantities, axes.by_name)
     each = {quantity.name: quantity for described in quantities.by_name.values() for quantity in described.each()}
-    return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought, frameworks)
+    return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought, frameworks, suites.resolve())
 
 
 class _Batches(toml.Spec):

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
-from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
+from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.questions import Asked, MatrixCell, look_at
@@ -107,9 +107,9 @@ def quantities_of(
     samples, metrics: the rows of the trial's tables. axes: those of its case. whole: the length of a whole training,
     where a source says it. Raises KeyError, ValueError or ArithmeticError where rows hold no numbers.
     """
-    phases: dict[str, list[Block]] = {}
+    phases: dict[str, list[TimedBlock]] = {}
     for row in samples:
-        block = Block(int(row["steps"]), int(row["images"]), float(row["seconds"]))
+        block = TimedBlock(int(row["steps"]), int(row["images"]), float(row["seconds"]))
         phases.setdefault(row["phase"], []).append(block)
     by_metric: dict[str, list[float]] = {}
     for row in metrics:

@@ -13,7 +13,7 @@ from tests.words import WORDS
 from tsuishi.report.charts.figures import specification
 from tsuishi.report.charts.originals import original_chart, original_points, scale_of
 from tsuishi.report.output.vega import to_svg
-from tsuishi.report.parts.standing import Standing, published_values
+from tsuishi.report.parts.standing import PublishedStanding, published_values
 from tsuishi.specs.source import read_sources
 
 DRAWN = [
@@ -24,7 +24,7 @@ DRAWN = [
 ]
 
 
-def drawn(source: str, name: str, own: list[Standing] | None = None) -> list[dict[str, Any]]:
+def drawn(source: str, name: str, own: list[PublishedStanding] | None = None) -> list[dict[str, Any]]:
     known, picture = picture_of(source, name)
     return original_points(picture, published_values(known, picture), own or [])
 

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from suites.explanations.conv2d.towers import Lines, Towers
 from tests.hostile_run import hostile_run
 from tests.reports import make_report, markdown_of
 from tests.synthetic_run import (
@@ -27,7 +28,6 @@ from tests.synthetic_run import (
 )
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
-from tsuishi.report.explanations.conv2d.towers import Lines, Towers
 from tsuishi.report.output import folder
 from tsuishi.report.output.typesetting import html, markdown, with_code
 from tsuishi.report.output.vega import Drawings

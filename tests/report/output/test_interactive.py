@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tsuishi.report.output.interactive import digest, embedded, explorer, live, packed
+from tsuishi.report.output.interactive import embedded, explorer, live, packed_json, policy_digest
 
 SERIES = {"field": "series", "type": "nominal", "legend": {"orient": "bottom"}}
 LINE: dict[str, Any] = {
@@ -89,10 +89,10 @@ def test_embedded_json_is_the_same_value_and_no_markup(text: str) -> None:
     value = {text: [text, None, 1.5]}
     assert "<" not in embedded(value)
     assert json.loads(embedded(value)) == value
-    assert json.loads(gzip.decompress(base64.b64decode(packed(value)))) == value
-    assert packed(value) == packed(value)
+    assert json.loads(gzip.decompress(base64.b64decode(packed_json(value)))) == value
+    assert packed_json(value) == packed_json(value)
 
 
 def test_a_policy_names_a_script_by_its_digest() -> None:
     # printf 'alert(1)' | openssl dgst -sha256 -binary | base64
-    assert digest("alert(1)") == "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    assert policy_digest("alert(1)") == "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"

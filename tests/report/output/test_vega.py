@@ -13,7 +13,7 @@ from tsuishi.report.output.vega import (
     Drawings,
     Hands,
     here,
-    kept,
+    kept_piece,
     runtime,
     to_svg,
 )
@@ -135,32 +135,32 @@ def planted(sealed: bytes, other: bytes) -> list[bytes]:
 
 def test_what_others_put_in_place_of_a_kept_piece_is_made_again_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "vega.js"
-    kept(tmp_path, path.name, lambda: "ours")
-    kept(tmp_path, "other.js", lambda: "alert(1)")
+    kept_piece(tmp_path, path.name, lambda: "ours")
+    kept_piece(tmp_path, "other.js", lambda: "alert(1)")
     sealed = path.read_bytes()
     for attack in planted(sealed, (tmp_path / "other.js").read_bytes()):
         path.write_bytes(attack)
-        assert kept(tmp_path, path.name, lambda: "ours") == "ours", attack
+        assert kept_piece(tmp_path, path.name, lambda: "ours") == "ours", attack
         assert path.read_bytes() == sealed, attack
     for target in ("other.js", "/dev/zero"):
         path.unlink()
         path.symlink_to(target)
-        assert kept(tmp_path, path.name, lambda: "ours") == "ours", target
+        assert kept_piece(tmp_path, path.name, lambda: "ours") == "ours", target
         assert path.read_bytes() == sealed, target
     path.unlink()
     os.mkfifo(path)
-    assert kept(tmp_path, path.name, lambda: "ours") == "ours"
+    assert kept_piece(tmp_path, path.name, lambda: "ours") == "ours"
     assert path.read_bytes() == sealed
 
 
 def test_without_a_key_nothing_is_kept_and_what_is_there_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept(tmp_path, "a", lambda: "before")
+    kept_piece(tmp_path, "a", lambda: "before")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
-    assert kept(tmp_path, "a", lambda: "made") == "made"
-    assert kept(tmp_path, "b", lambda: "made") == "made"
+    assert kept_piece(tmp_path, "a", lambda: "made") == "made"
+    assert kept_piece(tmp_path, "b", lambda: "made") == "made"
     assert not (tmp_path / "b").exists()
 
 
@@ -172,15 +172,15 @@ def test_a_chart_that_names_an_address_asks_for_nothing() -> None:
 
 def test_what_is_kept_is_made_once_for_each_name(tmp_path: Path) -> None:
     made = iter(["first", "second"])
-    assert [kept(tmp_path / "new", "a", lambda: next(made)) for _ in range(2)] == ["first", "first"]
-    assert kept(tmp_path / "new", "b", lambda: next(made)) == "second"
+    assert [kept_piece(tmp_path / "new", "a", lambda: next(made)) for _ in range(2)] == ["first", "first"]
+    assert kept_piece(tmp_path / "new", "b", lambda: next(made)) == "second"
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a", "b"]
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing_and_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert kept(tmp_path / "file", "a", lambda: "made") == "made"
-    assert kept(None, "a", lambda: "made") == "made"
+    assert kept_piece(tmp_path / "file", "a", lambda: "made") == "made"
+    assert kept_piece(None, "a", lambda: "made") == "made"
 
 
 def test_the_runtime_is_one_script_that_no_html_ends() -> None:

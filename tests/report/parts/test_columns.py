@@ -14,7 +14,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence
 
@@ -82,7 +82,7 @@ DECLARED = columns.tables(Evidence([], (), WORDS), {})
 
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/parts/columns\.py"):
+    with pytest.raises(ValueError, match=r"no such column: colour; declare it among the columns of its table"):
         columns.filled(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
 
 
@@ -106,7 +106,7 @@ def test_a_run_whose_axes_nothing_here_describes_is_reported_by_their_names(tmp_
         axes = {"suite": "foreign", "protocol": "steady", "colour": "red", "window_size": size}
         run.add(Case(tuple(axes.items())), TORCH, [("slide", place, 1, 0, size / 10) for place in range(4)])
     evidence = evidence_of(run)
-    (comparison,) = comparisons(evidence)
+    (comparison,) = every_comparison(evidence)
     assert [comparison.name(case_id) for case_id in comparison.case_ids] == ["window size 7", "window size 9"]
     assert comparison.common == "colour red"
     rows = page_of(evidence).tables["cases"]

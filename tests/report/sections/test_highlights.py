@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.report.compared import add_trials, evidence_of, page_of
-from tests.report.explanations.test_input_pipeline import case as pipeline_case
+from tests.suites.explanations.test_input_pipeline import case as pipeline_case
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS, shipped_sources
 from tsuishi.report.parts.blocks import Bullets, Highlight, Highlights, Page, Strip, Text

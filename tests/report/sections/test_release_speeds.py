@@ -8,11 +8,11 @@ import pytest
 from tests.report.compared import evidence_of, tables, texts
 from tests.synthetic_run import SyntheticRun, add_record, environment, training_case
 from tsuishi.report.parts.blocks import Chart, Heading, View
-from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import NOTHING
 from tsuishi.report.sections.pairs import matchups
-from tsuishi.report.sections.release_speeds import views
+from tsuishi.report.sections.release_speeds import release_views
 
 RELEASED = {"torch1.1-cpu": "2019-04-30", "torch1.5-cpu": "2020-04-21", "torch2-cpu": "2026-07-08"}
 STEP_S = {"torch1.1-cpu": 0.02, "torch1.5-cpu": 0.08, "torch2-cpu": 0.01}
@@ -30,7 +30,7 @@ def made(path: Path, *without: str, **more: Any) -> list[View]:
             blocks = [("measure", index, 1, batch_size, STEP_S[name] * batch_size) for index in range(4)]
             run.add(training_case(batch_size), name, blocks, **more)
     evidence = evidence_of(run)
-    return [*views(evidence, matchups(evidence, comparisons(evidence), Explanations(evidence)))]
+    return [*release_views(evidence, matchups(evidence, every_comparison(evidence), Explanations(evidence)))]
 
 
 def test_releases_stand_by_date_against_the_oldest_and_the_newest(tmp_path: Path) -> None:

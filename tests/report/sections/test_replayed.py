@@ -9,11 +9,11 @@ from tests.gpu_run import add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
 from tests.words import WORDS
 from tsuishi.report.parts.blocks import Bullets, Text, View
-from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import Table, worded
 from tsuishi.report.sections.pairs import matchups
-from tsuishi.report.sections.replayed import views
+from tsuishi.report.sections.replayed import replay_views
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
@@ -33,8 +33,8 @@ def replay_of(run: SyntheticRun, path: Path, *, same_machine: bool = False) -> S
 def found(*runs: SyntheticRun) -> list[View]:
     evidence = Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS), WORDS)
     with worded(evidence.words):
-        compared = matchups(evidence, comparisons(evidence), Explanations(evidence))
-        return list(views(evidence, compared, Verdicts(evidence).judgements))
+        compared = matchups(evidence, every_comparison(evidence), Explanations(evidence))
+        return list(replay_views(evidence, compared, Verdicts(evidence).judgements))
 
 
 def text_of(view: View) -> str:

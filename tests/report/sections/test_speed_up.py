@@ -59,7 +59,7 @@ def test_scaling_over_nodes_has_tables_of_its_own(tmp_path: Path) -> None:
     run.add(training_case(128), TF, steady_samples(128, [1.0] * 4))
     both = training_case(128, strategy="distributed_data_parallel", devices=2, nodes=2)
     run.add(both, TF, steady_samples(128, [0.625] * 4))
-    found = tables(speed_up.scalings(compared(run)))
+    found = tables(speed_up.scaling_view(compared(run)))
     assert [*found] == ["Strong scaling over nodes: the same global batch"]
     (table,) = found.values()
     assert [cell.text for cell in table.rows[0]][1:] == [
@@ -83,7 +83,7 @@ def test_the_sum_of_gradients_is_a_share_of_the_step_by_the_fastest_all_reduce_o
     for buffer_mib, rate in ((8, 80e6), (64, 120e6)):
         case = limits_case("all_reduce", devices=2, buffer_mib=buffer_mib)
         run.add(case, TF, steady_samples(1, [0.5] * 4), metrics=work(moved=rate / 2))
-    view = speed_up.scalings(compared(run))
+    view = speed_up.scaling_view(compared(run))
     assert [row["summing_share"] for row in view.rows["scaling"]] == [pytest.approx(0.125), None]
     table = tables(view)["Strong scaling: the same global batch"]
     assert [table.columns[-1], *(row[-1].text for row in table.rows)] == ["sum of gradients", "12 %", ""]
@@ -96,7 +96,7 @@ def on_two(tmp_path: Path, *batch_sizes: int) -> View:
         run.add(training_case(batch_size), TF, steady_samples(batch_size, [1.0] * 4))
         both = training_case(batch_size, strategy="mirrored", devices=2)
         run.add(both, TF, steady_samples(batch_size, [0.8] * 4), simulated=True)
-    return speed_up.scalings(compared(run, published=True))
+    return speed_up.scaling_view(compared(run, published=True))
 
 
 def test_a_speed_up_of_several_trials_has_an_interval_and_that_of_single_trials_has_none(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_speed_up_of_several_trials_has_an_interval_and_that_of_single_trials_
         run.add(training_case(128), TF, steady_samples(128, [alone] * 4), **trial)
         case = training_case(128, strategy="mirrored", devices=2)
         run.add(case, TF, steady_samples(128, [both] * 4), simulated=True, **trial)
-    view = speed_up.scalings(compared(run))
+    view = speed_up.scaling_view(compared(run))
     (row,) = [row for row in view.rows["scaling"] if row["kind"] == "strong"]
     assert row["speedup"] == pytest.approx((1.0 * 1.1 * 0.95 / (0.8 * 0.75 * 0.82)) ** (1 / 3))
     assert 1 < row["low"] < row["speedup"] < row["high"]
@@ -144,4 +144,4 @@ def test_efficiency_is_drawn_for_each_network_with_the_published_one(tmp_path: P
 def test_one_device_has_no_scaling(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
-    assert speed_up.scalings(compared(run, published=True)) == View((), {"scaling": []})
+    assert speed_up.scaling_view(compared(run, published=True)) == View((), {"scaling": []})

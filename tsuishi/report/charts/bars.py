@@ -8,7 +8,7 @@ from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.shown_units import readable
-from tsuishi.report.parts.wording import case_text, header, words
+from tsuishi.report.parts.wording import case_text, header, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE
 
 # The most cases of a chart that readers take in. Of more cases, only the best of those that differ in size is drawn.
@@ -100,7 +100,7 @@ def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool
     best_cases: dict[str, str] = {}
     for case_id in ordered:
         axes = comparison.axes[case_id].items()
-        rest = case_text({axis: value for axis, value in axes if not words().axis(axis).is_size})
+        rest = case_text({axis: value for axis, value in axes if not vocabulary_in_use().axis(axis).is_size})
         before = best_cases.setdefault(rest, case_id)
         if best[case_id] > best[before] if largest else best[case_id] < best[before]:
             best_cases[rest] = case_id

@@ -14,7 +14,7 @@ from tsuishi.report.charts.sweeps import Points, Sweep
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.shown_units import Unit, readable
-from tsuishi.report.parts.wording import label, unit_of, words
+from tsuishi.report.parts.wording import label, unit_of, vocabulary_in_use
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -90,7 +90,7 @@ def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[
 
 def _sweep_x(measured: Points, sweep: Sweep) -> dict[str, Any]:
     """The x channel: the sweep's axis, with a tick at every measured value."""
-    axis = words().axis(sweep.axis)
+    axis = vocabulary_in_use().axis(sweep.axis)
     scale: dict[str, Any] = {"type": "log", "base": 2} if axis.is_size else {"zero": False}
     return {
         "field": "x",
@@ -244,9 +244,13 @@ def block(chart: dict[str, Any], title: str, name: str, caption: str) -> Chart:
 
 
 def specification(chart: dict[str, Any]) -> dict[str, Any]:
-    """The complete specification of a chart, with the look that all charts share.
+    """The complete specification of a chart, with the look that all charts share, and what its own `config` adds.
 
     Specifications are plain dictionaries without validation: Altair takes as long to make a specification as Vega takes
     to draw it, and validation takes longer still.
     """
-    return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **chart, "config": CONFIG}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        **chart,
+        "config": {**CONFIG, **chart.get("config", {})},
+    }

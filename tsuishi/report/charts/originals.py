@@ -8,7 +8,7 @@ from tsuishi.base.language import in_language
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.sweeps import Points, Sweep, fitted_sizes, has_line
-from tsuishi.report.parts.standing import Standing
+from tsuishi.report.parts.standing import PublishedStanding
 from tsuishi.report.parts.wording import label
 from tsuishi.specs.pictures import Picture
 
@@ -30,11 +30,11 @@ def scale_of(picture: Picture, points: Points) -> Literal["linear", "log"]:
     return "log" if ours and 0 < _FAR_APART * min(every) < max(every) else picture.scale
 
 
-def original_points(picture: Picture, theirs: Sequence[Standing], ours: Sequence[Standing]) -> Points:
+def original_points(picture: Picture, theirs: Sequence[PublishedStanding], ours: Sequence[PublishedStanding]) -> Points:
     """The points of a figure, with the keys of sweeps.sweep_points: line by line, those of the source first."""
     if picture.line:
         return [*_printed_lines(picture, theirs), *_fitted_points(picture, ours)]
-    lines: dict[tuple[str, str], list[Standing]] = {}
+    lines: dict[tuple[str, str], list[PublishedStanding]] = {}
     for each in (*theirs, *ours):
         if each.value is not None:
             lines.setdefault((each.label, each.quantity), []).append(each)
@@ -46,7 +46,7 @@ def original_points(picture: Picture, theirs: Sequence[Standing], ours: Sequence
     ]
 
 
-def _point(picture: Picture, each: Standing) -> dict[str, Any]:
+def _point(picture: Picture, each: PublishedStanding) -> dict[str, Any]:
     series = picture.series[each.place]
     rule = each.x is None
     where = {"series": each.label, "owner": each.owner, "whose": "" if rule and not each.published else each.owner}
@@ -57,7 +57,7 @@ def _point(picture: Picture, each: Standing) -> dict[str, Any]:
     return {**where, **kind, "mark": "", "x": each.x, "y": each.value, **spread, "residual": None}
 
 
-def _printed_lines(picture: Picture, theirs: Sequence[Standing]) -> Iterator[dict[str, Any]]:
+def _printed_lines(picture: Picture, theirs: Sequence[PublishedStanding]) -> Iterator[dict[str, Any]]:
     """The curves of the constants that the source prints, over the picture's values."""
     assert picture.line
     sizes = [float(value) for value in picture.values]
@@ -76,16 +76,16 @@ class _Line(NamedTuple):
         return batch_size / self.v0 + self.t_cost
 
 
-def constants(picture: Picture, theirs: Iterable[Standing], first: Standing) -> tuple[float, float]:
+def constants(picture: Picture, theirs: Iterable[PublishedStanding], first: PublishedStanding) -> tuple[float, float]:
     """v0 and t_cost of the printed line that a number belongs to."""
     assert picture.line
     of_line = {each.quantity: each.value or math.nan for each in theirs if each.label == first.label}
     return of_line[picture.line[0]], of_line[picture.line[1]]
 
 
-def _fitted_points(picture: Picture, ours: Sequence[Standing]) -> Iterator[dict[str, Any]]:
+def _fitted_points(picture: Picture, ours: Sequence[PublishedStanding]) -> Iterator[dict[str, Any]]:
     """Our points, and the line of the model through those of an environment, where they are enough."""
-    lines: dict[str, list[Standing]] = {}
+    lines: dict[str, list[PublishedStanding]] = {}
     for each in ours:
         if each.value is not None:
             lines.setdefault(each.label, []).append(each)
@@ -98,7 +98,7 @@ def _fitted_points(picture: Picture, ours: Sequence[Standing]) -> Iterator[dict[
             yield from _curve(_point(picture, line[0]), min(sizes), max(sizes), found.step_s, found)
 
 
-def _line_point(picture: Picture, first: Standing) -> dict[str, Any]:
+def _line_point(picture: Picture, first: PublishedStanding) -> dict[str, Any]:
     """What all points of a printed line share; its panel is that of the picture's quantity."""
     return {**_point(picture, first), "panel": label(picture.quantities[0]), "rule": False, "whose": first.owner}
 

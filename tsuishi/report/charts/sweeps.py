@@ -9,7 +9,7 @@ from tsuishi.estimates import throughput
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import published_name
-from tsuishi.report.parts.wording import case_text, label, words
+from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.source import Number
 
@@ -45,7 +45,7 @@ def sweeps() -> list[Sweep]:
 
     A size axis of a suite's own has the same sweeps as the common size axes.
     """
-    known, declared = words(), []
+    known, declared = vocabulary_in_use(), []
     own = [name for name, axis in known.axes.items() if name not in known.everywhere and axis.is_size]
     for name, quantity in known.quantities.items():
         if quantity.over:
@@ -58,14 +58,14 @@ def sweeps() -> list[Sweep]:
     return declared
 
 
-Axes = dict[str, Any]
+CaseAxes = dict[str, Any]
 Points = list[dict[str, Any]]
 
 
 class Variant(NamedTuple):
     """The lines with the same axes: a line per environment and published hardware. The points have no series yet."""
 
-    axes: Axes
+    axes: CaseAxes
     points: Points
 
 
@@ -73,12 +73,12 @@ def sweep_charts(variants: Iterable[Variant]) -> list[list[Variant]]:
     """The variants of a sweep, chart by chart, without variants whose measured lines have a single point."""
     charts: dict[str, list[Variant]] = {}
     for variant in variants:
-        shared = {axis: value for axis, value in variant.axes.items() if axis not in words().line_axes}
+        shared = {axis: value for axis, value in variant.axes.items() if axis not in vocabulary_in_use().line_axes}
         charts.setdefault(str(shared), []).append(variant)
     return [part for _, of_chart in sorted(charts.items()) for part in _readable(of_chart)]
 
 
-def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
+def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[CaseAxes, Points]:
     """The points of a chart, and the axes that all its lines share.
 
     Keys: series (the name of a line), owner (environment or hardware), whose (the owner, with the name of the level
@@ -134,7 +134,7 @@ def has_line(trials: Sequence[int]) -> bool:
 
 def sweep_variants(
     cases: Iterable[Any],
-    axes: dict[str, Axes],
+    axes: dict[str, CaseAxes],
     numbers: list[Number],
     titles: dict[str, str],
     sweep: Sweep,
@@ -147,9 +147,9 @@ def sweep_variants(
     become times of steps.
     """
     variants: dict[tuple[tuple[str, Any], ...], Points] = {}
-    rules: list[tuple[Axes, dict[str, Any]]] = []
-    shared: Axes = {}
-    known = words()
+    rules: list[tuple[CaseAxes, dict[str, Any]]] = []
+    shared: CaseAxes = {}
+    known = vocabulary_in_use()
     left_out = {*_COMMON, *known.level_axes, sweep.axis}
     for case in (case for case in cases if case.quantity in sweep.quantities):
         case_axes = axes[case.case_id]
@@ -180,9 +180,9 @@ def _point(case: Any, x: Any) -> dict[str, Any]:
     return {**where, "published": False, "rule": False, "x": x, "y": case.estimate, "low": low, "high": high}
 
 
-def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> tuple[Axes, Points]:
+def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> tuple[CaseAxes, Points]:
     """The axes that a variant needs for a published number, and the number as a point in every panel that shows it."""
-    rule, apart = bool(words().level(number.axes)), (sweep.axis, *words().level_axes)
+    rule, apart = bool(vocabulary_in_use().level(number.axes)), (sweep.axis, *vocabulary_in_use().level_axes)
     fixed = {name: value for name, value in number.axes.items() if name not in apart}
     if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
@@ -209,7 +209,8 @@ def _turns(points: Points) -> bool:
 def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
     """The variants of each chart; too many variants are split by the first axis in which they differ."""
     values = {
-        axis: list(dict.fromkeys(str(variant.axes.get(axis)) for variant in variants)) for axis in words().line_axes
+        axis: list(dict.fromkeys(str(variant.axes.get(axis)) for variant in variants))
+        for axis in vocabulary_in_use().line_axes
     }
     differing = [axis for axis, several in values.items() if len(several) > 1]
     lines = sum(len({point["whose"] for point in variant.points if not point["published"]}) for variant in variants)

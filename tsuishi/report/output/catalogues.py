@@ -18,9 +18,10 @@ _KEYWORDS = (t.__name__, mark.__name__)
 
 
 def messages(root: Path) -> Catalog:
-    """Every message in tsuishi/ and templates, untranslated, in the order of files and lines."""
+    """Every message in tsuishi/, suites/explanations/ and templates, untranslated, in the order of files and lines."""
     catalogue = Catalog()
-    for path in sorted((root / "tsuishi").rglob("*.py")):
+    folders = (root / "tsuishi", root / "suites" / "explanations")
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.py"))):
         for message in _of_python(path):
             catalogue.add(message)
     for path in sorted((root / "templates").glob("report*.j2")):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from tsuishi.report.parts.blocks import Values
+from tsuishi.report.parts.blocks import TableValues
 from tsuishi.results.frames import is_nothing
 from tsuishi.results.schema import exact
 
@@ -19,12 +19,12 @@ _NOTHING = {type(None), type(pd.NA)}
 _NO_NUMBER = {repr(None), repr(float("nan")), repr(pd.NA)}
 
 
-def text(columns: Values) -> str:
+def text(columns: TableValues) -> str:
     """A table as CSV."""
     return "".join(parts(columns))
 
 
-def parts(columns: Values) -> Iterator[str]:
+def parts(columns: TableValues) -> Iterator[str]:
     """A table as CSV, so many rows at a time: all cells of a large run's estimates at once would be gigabytes.
 
     By columns, as csv.writer takes thrice as long.

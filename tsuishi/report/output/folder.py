@@ -22,7 +22,7 @@ from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import worded
-from tsuishi.report.sections.highlighted_answers import decided
+from tsuishi.report.sections.highlighted_answers import decided_answers
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.page import declared_columns, make_page
 from tsuishi.report.sections.past_sessions import Past
@@ -120,7 +120,7 @@ def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dic
     evidence = Evidence([run], read_sources(published, words), words)
     with worded(words):
         explanations = Explanations(evidence)
-        return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
+        return decided_answers(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
 def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:
@@ -146,7 +146,7 @@ def _written(
     for name, values in page.tables.items():
         with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(csv_files.parts(values))
-    _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
+    _write(out / "tables" / "datapackage.json", columns.report_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
     svg = drawings.finished()

@@ -1,40 +1,88 @@
-"""The page as data: report.json, with everything that the page shows, and report.schema.json, which says what it is.
-
-Whatever is added to blocks.py is added here too: an unknown block is an error, not a gap.
-"""
+"""The page as data: report.json, with everything that the page shows, and report.schema.json, which says what it is."""
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from tsuishi.base.language import active
 from tsuishi.base.printable import visible
-from tsuishi.report.output.json_models import (
-    BlockData,
-    BulletsData,
-    ChartData,
-    CodeData,
-    EnvironmentData,
-    ExplorerData,
-    HeadingData,
-    HighlightData,
-    HighlightsData,
-    MachineData,
-    ReportData,
-    RunData,
-    SectionData,
-    StripData,
-    TableData,
-    TextData,
-)
-from tsuishi.report.parts import blocks
-from tsuishi.report.parts.blocks import Page
-from tsuishi.report.parts.wording import Table
+from tsuishi.report.parts.blocks import Block, Page
+from tsuishi.report.parts.wording import as_data
+from tsuishi.results.quick_verification import Level
 from tsuishi.verdicts.evidence import Evidence
 
 SCHEMA_FILE = "report.schema.json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@as_data
+@dataclass(frozen=True, kw_only=True)
+class SectionData:
+    """A part of the page; `anchor` is its place in index.html."""
+
+    anchor: str
+    title: str
+    blocks: tuple[Annotated[Block, Field(discriminator="block")], ...]
+
+
+@as_data
+@dataclass(frozen=True, kw_only=True)
+class RunData:
+    """A run, as it was recorded; `created_at` in UTC.
+
+    `files`: how far they are known to be what its runner wrote; `digest`: of the whole run, where `invoke verify` read
+    everything as it is now and had no fault; `altered`: the files that differ.
+    """
+
+    run_id: str
+    created_at: str
+    profile: str | None
+    engine: str | None
+    seed: int | None
+    tsuishi_version: str | None
+    files: Level
+    digest: str | None
+    altered: tuple[str, ...]
+
+
+@as_data
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentData:
+    """An environment; `column` is what it is called on the page."""
+
+    column: str
+    name: str
+    realised_id: str | None
+    machine_record: str | None
+
+
+@as_data
+@dataclass(frozen=True, kw_only=True)
+class MachineData:
+    """A machine; `record` is that of the run's records."""
+
+    record: str
+    cpu: str | None
+    gpus: tuple[str, ...]
+
+
+@as_data
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """A report: everything that its page shows, in reading order; exact values by row are in `tables`, by name."""
+
+    schema_version: Literal[1] = 1
+    language: str
+    title: str
+    runs: tuple[RunData, ...]
+    environments: tuple[EnvironmentData, ...]
+    machines: tuple[MachineData, ...]
+    sections: tuple[SectionData, ...]
+    tables: dict[str, str]
+
 
 _REPORT = TypeAdapter(ReportData)
 
@@ -48,55 +96,18 @@ def report_json(page: Page, evidence: Evidence) -> str:
         environments=tuple(_environments(evidence)),
         machines=tuple(_machines(evidence)),
         sections=tuple(
-            SectionData(anchor=section.anchor, title=section.title, blocks=tuple(map(_block, section.blocks)))
+            SectionData(anchor=section.anchor, title=section.title, blocks=tuple(section.blocks))
             for section in page.sections
         ),
         tables={name: f"tables/{name}.csv" for name in sorted(page.tables)},
     )
-    return _REPORT.dump_json(report).decode() + "\n"
+    return _REPORT.dump_json(report, by_alias=True).decode() + "\n"
 
 
 def report_schema() -> str:
     """The text of report.schema.json."""
     schema = {"$schema": _DIALECT, **_REPORT.json_schema(mode="serialization")}
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-
-
-def _block(block: blocks.Block) -> BlockData:
-    match block:
-        case Table():
-            return TableData(
-                title=block.title, columns=block.columns, groups=block.groups, rows=block.rows, notes=block.notes
-            )
-        case blocks.Text():
-            return TextData(kind=block.kind, topic=block.topic, text=block.text)
-        case blocks.Heading():
-            return HeadingData(level=block.level, text=block.text)
-        case blocks.Bullets():
-            return BulletsData(title=block.title, warning=block.warning, items=block.items)
-        case blocks.Code():
-            return CodeData(text=block.text)
-        case blocks.Chart():
-            return _chart(block)
-        case blocks.Explorer():
-            return ExplorerData(title=block.title, caption=block.caption, data=block.data)
-        case blocks.Highlights():
-            return HighlightsData(items=tuple(map(_highlight, block.items)))
-        case blocks.Strip():
-            return StripData(title=block.title, groups=block.groups, rows=block.rows)
-
-
-def _chart(chart: blocks.Chart) -> ChartData:
-    values = dict(sorted(chart.specification.get("datasets", {}).items()))
-    return ChartData(title=chart.title, name=chart.name, caption=chart.caption, values=values)
-
-
-def _highlight(item: blocks.Highlight) -> HighlightData:
-    charts = tuple(map(_chart, item.charts))
-    return HighlightData(
-        topic=item.topic, title=item.title, text=item.text, certainty=item.certainty, sure=item.sure,
-        anchor=item.anchor, charts=charts,
-    )  # fmt: skip
 
 
 def _runs(evidence: Evidence) -> Iterator[RunData]:

@@ -39,16 +39,24 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
         page=page,
         svg={name: Markup(text) for name, text in drawings.items()},  # noqa: S704  vl-convert escapes its text
         charts={
-            block.name: interactive.live(block.specification)
+            block.name: _live(block)
             for section in page.sections
             for block in section.blocks
             if isinstance(block, Chart)
         },
         style=Markup(style),  # noqa: S704  ours
         scripts=[Markup(vega), Markup(controls)],  # noqa: S704  Vega's and ours
-        style_digest=interactive.digest(style),
-        script_digests=" ".join(map(interactive.digest, (vega, controls))),
+        style_digest=interactive.policy_digest(style),
+        script_digests=" ".join(map(interactive.policy_digest, (vega, controls))),
     )
+
+
+def _live(chart: Chart) -> dict[str, Any]:
+    """A chart that answers; as it is where an explanation draws it in another form."""
+    try:
+        return interactive.live(chart.specification)
+    except (AttributeError, KeyError, TypeError):
+        return chart.specification
 
 
 def as_markdown(page: Page, templates: Path, drawn: Container[str], kept_in: Path | None = None) -> dict[str, str]:
@@ -115,7 +123,7 @@ def _environment(templates: Path, finalize: Callable[[Any], str], kept_in: Path 
         "cells": _cells,
         "with_code": with_code,
         "embedded": interactive.embedded,
-        "packed": interactive.packed,
+        "packed": interactive.packed_json,
         "explorer": interactive.explorer,
     }
     environment.globals |= {"t": t, "language": active()}

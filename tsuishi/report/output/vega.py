@@ -177,7 +177,7 @@ def here(**asked: str) -> str:
     """Drawn in this process."""
     from tsuishi.report.output import vega_process
 
-    return vega_process.made(**asked)
+    return vega_process.drawn(**asked)
 
 
 def to_svg(
@@ -186,7 +186,7 @@ def to_svg(
     """A specification as SVG text. `name` goes in front of its ids, so that a page can have several SVGs."""
     text = json.dumps(specification)
     file = hashlib.sha256(f"{_version()} {text}".encode()).hexdigest() + ".svg"
-    svg = kept(kept_in, file, lambda: draw(draw=text))
+    svg = kept_piece(kept_in, file, lambda: draw(draw=text))
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
 
@@ -195,10 +195,10 @@ def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
     """Vega, Vega-Lite and vega-embed as a single script; it takes a second to make."""
     with suppress(OSError):
         return MADE.read_text(encoding="utf-8")
-    return kept(kept_in, f"vega-{_version()}.js", lambda: draw())
+    return kept_piece(kept_in, f"vega-{_version()}.js", lambda: draw())
 
 
-def kept(folder: Path | None, name: str, make: Callable[[], str]) -> str:
+def kept_piece(folder: Path | None, name: str, make: Callable[[], str]) -> str:
     """The text that `make` makes, from `folder` if this user kept it there: it goes into the page as it is.
 
     A folder that cannot be written keeps nothing, and neither does a user who can have no key.

@@ -16,7 +16,7 @@ import vl_convert
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
-def made(draw: str = "") -> str:
+def drawn(draw: str = "") -> str:
     """The SVG of a specification (JSON); without it, the script. Raises ValueError where it cannot be drawn."""
     if not draw:
         return str(vl_convert.javascript_bundle(_SNIPPET))
@@ -28,19 +28,19 @@ def answers(lines: Iterable[str]) -> Iterator[str]:
     """A line for every line: {"text": ...}, or {"error": ...}."""
     for line in lines:
         try:
-            yield json.dumps({"text": made(**json.loads(line))})
+            yield json.dumps({"text": drawn(**json.loads(line))})
         except ValueError as error:
             yield json.dumps({"error": str(error)})
 
 
 def main() -> None:
     if sys.argv[1:]:
-        Path(sys.argv[1]).write_text(made(), encoding="utf-8")
+        Path(sys.argv[1]).write_text(drawn(), encoding="utf-8")
         return
     # What is drawn can wait: the page is still being made.
     os.nice(19)
     # The first drawing takes longest; it may as well be made before any is asked for.
-    made(draw='{"data": {"values": []}, "mark": "point"}')
+    drawn(draw='{"data": {"values": []}, "mark": "point"}')
     for answer in answers(sys.stdin):
         print(answer, flush=True)
 

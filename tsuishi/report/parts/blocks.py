@@ -1,63 +1,88 @@
-"""Blocks: the pieces of a page, in reading order. Templates turn them into HTML and Markdown; no other code does."""
+"""Blocks: the pieces of a page, in reading order. Templates turn them into HTML and Markdown; no other code does.
+
+report.json has the fields of each, in their order, but for those that are OF_PAGE.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from tsuishi.report.parts.wording import Table
+from pydantic import Field, PlainSerializer
+
+from tsuishi.report.parts.wording import OF_PAGE, Table, as_data
 from tsuishi.specs.claims import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@as_data
 @dataclass(frozen=True)
 class Text:
     """A paragraph. Kinds: `lead` opens the page, `note` is small print. `topic`: emphasised words in front of it."""
 
+    block: Literal["text"] = field(default="text", init=False)
+    kind: Literal["", "lead", "note"] = field(default="", kw_only=True)
+    topic: str = field(default="", kw_only=True)
     text: str
-    kind: Literal["", "lead", "note"] = ""
-    topic: str = ""
 
 
+@as_data
 @dataclass(frozen=True)
 class Heading:
     """A heading inside a section. The section's own title has level 2."""
 
+    block: Literal["heading"] = field(default="heading", init=False)
+    level: Literal[3, 4] = field(default=3, kw_only=True)
     text: str
-    level: Literal[3, 4] = 3
 
 
+@as_data
 @dataclass(frozen=True)
 class Bullets:
     """A list; `warning`: readers have to know its items before they believe a number."""
 
+    block: Literal["bullets"] = field(default="bullets", init=False)
+    title: str = field(default="", kw_only=True)
+    warning: bool = field(default=False, kw_only=True)
     items: tuple[str, ...]
-    title: str = ""
-    warning: bool = False
 
 
+@as_data
 @dataclass(frozen=True)
 class Code:
     """Text that readers copy unchanged, a command for instance."""
 
+    block: Literal["code"] = field(default="code", init=False)
     text: str
 
 
+def _drawn(specification: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """What a chart draws, by data set."""
+    return dict(sorted(specification.get("datasets", {}).items()))
+
+
+@as_data
 @dataclass(frozen=True)
 class Chart:
-    """A chart: a Vega-Lite specification with its data. `name`: of its file. `caption`: what it shows, in words."""
+    """A chart: a Vega-Lite specification with its data. `caption`: what it shows, in words.
 
+    The drawing is charts/<name>.svg; `values` are what it draws, by data set.
+    """
+
+    block: Literal["chart"] = field(default="chart", init=False)
     title: str
     name: str
     caption: str
-    specification: dict[str, Any]
+    specification: Annotated[dict[str, Any], PlainSerializer(_drawn), Field(serialization_alias="values")]
 
 
+@as_data
 @dataclass(frozen=True)
 class Explorer:
     """A chart of any trial's telemetry, which readers choose. `data`: see report/sections/load.py."""
 
+    block: Literal["explorer"] = field(default="explorer", init=False)
     title: str
     caption: str
     data: dict[str, Any]
@@ -68,6 +93,7 @@ class Explorer:
 Certainty = Literal["certain", "printed", "seen"]
 
 
+@as_data
 @dataclass(frozen=True)
 class Highlight:
     """What a report found, as a card. `topic`: what it is about. `title`: the finding. `sure`: its certainty in words.
@@ -84,10 +110,12 @@ class Highlight:
     charts: tuple[Chart, ...] = ()
 
 
+@as_data
 @dataclass(frozen=True)
 class Highlights:
     """The cards at the top of a page."""
 
+    block: Literal["highlights"] = field(default="highlights", init=False)
     items: tuple[Highlight, ...]
 
 
@@ -99,6 +127,7 @@ class StripCell(NamedTuple):
     words: str
 
 
+@as_data
 @dataclass(frozen=True)
 class Strip:
     """All claims at a glance: a row for each environment, a cell for each claim.
@@ -106,11 +135,12 @@ class Strip:
     `groups`: the sources, each with the names of its claims. `legend`: the letters with their tones and verdicts.
     """
 
+    block: Literal["strip"] = field(default="strip", init=False)
     title: str
     groups: tuple[tuple[str, tuple[str, ...]], ...]
     rows: tuple[tuple[str, tuple[StripCell, ...]], ...]
-    legend: tuple[StripCell, ...]
-    anchor: str
+    legend: Annotated[tuple[StripCell, ...], OF_PAGE]
+    anchor: Annotated[str, OF_PAGE]
 
     def by_source(self, cells: tuple[StripCell, ...]) -> list[str]:
         """The verdicts of a row, source by source, for pages without colours: "R: a, c; ?: b"."""
@@ -128,7 +158,7 @@ Block = Text | Heading | Bullets | Code | Table | Chart | Explorer | Highlights 
 # Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
 # The values of a table by column; None, NaN or NA where there is nothing.
-Values = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
+TableValues = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +170,7 @@ class View:
 
     blocks: tuple[Block, ...] = ()
     rows: Rows = field(default_factory=dict)
-    tables: Mapping[str, Values] = field(default_factory=dict)
+    tables: Mapping[str, TableValues] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -213,7 +243,7 @@ class Page:
 
     title: str
     sections: Sequence[Section]
-    tables: Mapping[str, Values]
+    tables: Mapping[str, TableValues]
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]

@@ -14,7 +14,7 @@ from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
 
-class Axes(NamedTuple):
+class AxisColumns(NamedTuple):
     """Stands for a column per axis: the `named` axes, or all `but` some; `of_lines`: the axes that tell lines apart."""
 
     named: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Axes(NamedTuple):
 
 Columns = tuple[Column, ...]
 # The columns of a table, before the vocabulary of a report says which axes there are.
-Declared = tuple[Column | Axes, ...]
+Declared = tuple[Column | AxisColumns, ...]
 
 _DESCRIPTION = (
     "An apostrophe stands before text that a spreadsheet would take for a formula, as it begins with =, +, - or @; "
@@ -59,9 +59,9 @@ _SPREAD: Columns = (
 _BLOCKS = Column("blocks", "integer", "timed blocks it rests on")
 _RATIO: Columns = _interval("ratio", "over the reference's, of geometric means over trials")
 _REFERENCE = Column("reference", "string", "environment that ratios are to")
-EVERY_AXIS = Axes()
-WHERE = Axes((SUITE, PROTOCOL))
-_LINE: Declared = (WHERE, _SERIES, Column("published", "boolean", "not ours"), Axes(of_lines=True))
+EVERY_AXIS = AxisColumns()
+WHERE = AxisColumns((SUITE, PROTOCOL))
+_LINE: Declared = (WHERE, _SERIES, Column("published", "boolean", "not ours"), AxisColumns(of_lines=True))
 
 _SOURCE = Column("source", "string", "reports/published/<source>.toml")
 _HARDWARE = Column("hardware", "string", "published hardware")
@@ -95,7 +95,7 @@ _JUDGEMENT: Declared = (
     _SOURCE,
     _CLAIM,
     Column("environments", "string", "that it was judged on, joined by ' / '"),
-    Axes((PROTOCOL,)),
+    AxisColumns((PROTOCOL,)),
     _CHECK,
 )
 
@@ -113,7 +113,7 @@ TABLES: dict[str, Declared] = {
         Column("text", "string", "the claim"),
         Column("sentence", "string", "the verdict in words"),
     ),
-    "verdict_cases": (*_JUDGEMENT, Axes(but=(PROTOCOL,)), *_RESULT),
+    "verdict_cases": (*_JUDGEMENT, AxisColumns(but=(PROTOCOL,)), *_RESULT),
     "self_consistency": (
         _SOURCE,
         _CLAIM,
@@ -125,7 +125,7 @@ TABLES: dict[str, Declared] = {
         *_JUDGED,
     ),
     "commands": (
-        Axes((SUITE,)),
+        AxisColumns((SUITE,)),
         _CASE_ID,
         _ENVIRONMENT,
         Column("command", "string", "what ran inside the environment, quoted for a shell"),
@@ -209,7 +209,7 @@ TABLES: dict[str, Declared] = {
         _ENVIRONMENT,
         _SOURCE,
         _HARDWARE,
-        Axes((SUITE, MODEL, DEVICES)),
+        AxisColumns((SUITE, MODEL, DEVICES)),
         _QUANTITY,
         Column("cases", "integer", "that both have"),
         *_interval("times_as_fast", "geometric mean over these cases of the published time over ours"),
@@ -235,7 +235,7 @@ TABLES: dict[str, Declared] = {
         Column("bound", "string", "of a fraction_of_limit: arithmetic or memory"),
     ),
     "memory": (
-        Axes(but=(BATCH_SIZE,)),
+        AxisColumns(but=(BATCH_SIZE,)),
         _SERIES,
         Column("largest_fitted", "integer", "batch size, in images"),
         Column("smallest_out_of_memory", "integer", "batch size, in images"),
@@ -258,7 +258,7 @@ TABLES: dict[str, Declared] = {
     ),
     "residuals": (
         *_LINE,
-        Axes((BATCH_SIZE,)),
+        AxisColumns((BATCH_SIZE,)),
         Column("step_s", "number", "mean step, or an epoch over its steps"),
         Column("fitted_s", "number", "what the line says"),
         Column("residual_percent", "number", "how much longer the step took"),
@@ -297,7 +297,7 @@ TABLES: dict[str, Declared] = {
         Column("temperature_c", "number", "GPU: core temperature"),
     ),
     "diagnosis": (
-        Axes((SUITE,)),
+        AxisColumns((SUITE,)),
         _ENVIRONMENT,
         Column("topic", "string", "what it is about"),
         Column("text", "string", "what the cases say"),
@@ -338,7 +338,7 @@ TABLES: dict[str, Declared] = {
         Column("machine_record", "string", "records/machine-<id>.json of the run"),
         Column("device", "string", "what computed: cpu, or the GPU's name"),
         _QUANTITY,
-        Axes(("precision",)),
+        AxisColumns(("precision",)),
         Column("value", "number", "that of the best matrix product or copy, in the quantity's unit"),
         Column("low", "number", "end of its 95 % interval; empty for single trials"),
         Column("high", "number", "its other end"),
@@ -405,19 +405,20 @@ def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, C
     """
     titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
     published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
-    every = {name: tuple(_columns(evidence, declared)) for name, declared in {**TABLES, **explained}.items()}
+    every = {name: _columns(evidence, declared) for name, declared in {**TABLES, **explained}.items()}
     return {**every, "cases": (*every["cases"], *published)}
 
 
-def _columns(evidence: Evidence, declared: Declared) -> Iterator[Column]:
+def _columns(evidence: Evidence, declared: Declared) -> Columns:
+    """The columns, each name once: an explanation may declare a column that is an axis of a suite."""
+    named: dict[str, Column] = {}
     for entry in declared:
-        if isinstance(entry, Column):
-            yield entry
-        else:
-            yield from map(schema.axis_column, _axes_of(evidence, entry))
+        some = [entry] if isinstance(entry, Column) else map(schema.axis_column, _axes_of(evidence, entry))
+        named |= {column.name: column for column in some if column.name not in named}
+    return (*named.values(),)
 
 
-def _axes_of(evidence: Evidence, which: Axes) -> Iterator[Axis]:
+def _axes_of(evidence: Evidence, which: AxisColumns) -> Iterator[Axis]:
     """The axes that an entry stands for: named axes in the order of their names, others in canonical order."""
     axes = evidence.words.axes
     if which.named:
@@ -430,7 +431,7 @@ def _axes_of(evidence: Evidence, which: Axes) -> Iterator[Axis]:
         yield from (axis for name, axis in axes.items() if name not in which.but)
 
 
-def data_package(declared: Mapping[str, Columns]) -> str:
+def report_package(declared: Mapping[str, Columns]) -> str:
     """The text of tables/datapackage.json, from the columns of every table."""
     package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", declared)}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
@@ -444,5 +445,5 @@ def filled(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> dict[st
     names = [column.name for column in columns]
     unknown = sorted(set().union(*rows) - set(names))
     if unknown:
-        raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/parts/columns.py")
+        raise ValueError(f"no such column: {', '.join(unknown)}; declare it among the columns of its table")
     return {name: list(map(dict.get, rows, repeat(name))) for name in names}

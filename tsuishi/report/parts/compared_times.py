@@ -13,7 +13,7 @@ from tsuishi.estimates.line_fit import Fit, fit, measured
 SAME = 1.2
 
 # No family of a report has these comparisons, so each has an interval of its own, at a level for a dozen of them.
-CONFIDENCE = 0.999
+SURE_CONFIDENCE = 0.999
 
 
 class Timed(NamedTuple):
@@ -76,7 +76,7 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     logarithm = ours.over(theirs)
     slower, faster = (us, them) if logarithm.value > 0 else (them, us)
     value = math.exp(abs(logarithm.value))
-    interval = logarithm.interval(CONFIDENCE)
+    interval = logarithm.interval(SURE_CONFIDENCE)
     words = {"slower": slower, "faster": faster, "times": times(value)}
     if interval is None and value <= SAME:
         return t("{one} and {other} are about as fast (seen, not tested)", one=us, other=them)
@@ -95,7 +95,7 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
 def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     """As `compared`, for ratios near 1: how many times as long at least, by the near end of the interval."""
     logarithm = ours.over(theirs)
-    interval = logarithm.interval(CONFIDENCE)
+    interval = logarithm.interval(SURE_CONFIDENCE)
     if interval is None:
         shown = t("{ratio} times", ratio=f"{math.exp(logarithm.value):.2f}")
         return t("{slower} takes {times} as long as {faster} (seen, not tested)", slower=us, times=shown, faster=them)
@@ -109,13 +109,13 @@ def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
 
 def is_open(ours: Timed, theirs: Timed) -> bool:
     """Whether there is an interval, and it does not show which of the two takes longer."""
-    interval = ours.over(theirs).interval(CONFIDENCE)
+    interval = ours.over(theirs).interval(SURE_CONFIDENCE)
     return interval is not None and 0.0 in interval
 
 
 def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     """What the trials show of the ratio of two times, in words; empty for too few trials."""
-    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
+    interval = slow.over(fast).interval(SURE_CONFIDENCE) if slow and fast else None
     if interval is None:
         return ""
     if 0.0 in interval:

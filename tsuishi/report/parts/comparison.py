@@ -18,7 +18,7 @@ from tsuishi.report.parts.wording import (
     shown_in,
     status_cell,
     status_text,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -106,7 +106,7 @@ class Comparison:
     def unit(self, quantity: str) -> Unit:
         """The unit in which readers see a quantity: the same in all tables, and of all quantities of its chart."""
         if quantity not in self._units:
-            every = words().quantities
+            every = vocabulary_in_use().quantities
             chart = every[quantity].drawn_with or quantity if quantity in every else quantity
             together = {name for name, known in every.items() if chart in (name, known.drawn_with)} | {quantity}
             ours = [row.estimate for name in together for row in self.estimates_of.get(name, ())]
@@ -222,7 +222,7 @@ class Comparison:
         return [*flags, t("Synthetic data.")] if any(row.synthetic for row in self.estimates) else flags
 
 
-def comparisons(evidence: Evidence) -> list[Comparison]:
+def every_comparison(evidence: Evidence) -> list[Comparison]:
     """A comparison for every suite and protocol, in their order."""
     kinds = sorted(set(zip(evidence.outcomes[SUITE], evidence.outcomes[PROTOCOL], strict=True)))
     return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
@@ -244,13 +244,13 @@ def published_name(hardware: str) -> str:
     return t("{hardware} (published)", hardware=hardware)
 
 
-def differing(several: Iterable[Mapping[str, Any]]) -> list[str]:
+def differing_axes(several: Iterable[Mapping[str, Any]]) -> list[str]:
     """The axes in which cases differ, in canonical order. To lack an axis is no difference.
 
     several: the axes of each case.
     """
     cases = list(several)
-    known = words().axes
+    known = vocabulary_in_use().axes
     every = [*known, *dict.fromkeys(axis for axes in cases for axis in axes if axis not in known)]
     return [axis for axis in every if len({axes[axis] for axes in cases if axis in axes}) > 1]
 

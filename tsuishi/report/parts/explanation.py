@@ -1,25 +1,41 @@
-"""Explanations of suites. Each belongs to a workload: a module of its name in tsuishi/report/explanations/.
+"""Explanations of suites. Each belongs to a workload: explanations/<workload>.py, beside the files of the suites.
 
 A suite gets the explanation of the workload that its trials ran, whatever its name and sizes. The author of a workload
-may add `<workload>.py` to that folder, with a subclass of Explanation that overrides some of its methods.
+may add such a file, with a subclass of Explanation that overrides some of its methods. Only files beside the suites of
+the report's own checkout run: the inputs of a run, which others may have written, are never among them.
 """
 
 import importlib
+import json
+import math
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, ClassVar
+from functools import cache, cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from tsuishi.base.errors import UserError
-from tsuishi.report.parts.blocks import View
+from tsuishi.base.toml import digest
+from tsuishi.report.parts import columns
+from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.columns import Declared
 from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.results.frames import named_rows
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
-_PACKAGE = "tsuishi.report.explanations"
+FOLDER = "explanations"
+_POINT = {"x", "y", "low", "high", "series"}
+# What a file can do wrong; a file that ends the program is wrong, too.
+_WRONG = (Exception, SystemExit)
+_Said = TypeVar("_Said")
 
 
 @dataclass(frozen=True)
@@ -48,16 +64,40 @@ class Headline:
     points: tuple[dict[str, Any], ...]
     caption: str
 
+    def __post_init__(self) -> None:
+        """Raise ValueError for a ratio that is no positive number, and for a point without all of its values."""
+        if not 0 < self.times < math.inf:
+            raise ValueError(f"a headline's `times` is a ratio above 0; given: {self.times}")
+        for lacking in (_POINT - point.keys() for point in self.points):
+            if lacking:
+                raise ValueError(f"a point of a headline lacks {', '.join(sorted(lacking))}")
+
+
+@dataclass(frozen=True)
+class OwnChart:
+    """A chart that an explanation draws itself. Below it, the page has its rows as a table.
+
+    `caption`: what it shows, in words: for those who cannot see it, too. `drawing`: its Vega-Lite specification without
+    data (`mark` and `encoding`, or `layer`); fields are columns of the rows. `rows`: dicts by column; they also fill
+    `table`, a CSV file of the explanation's `tables`.
+    """
+
+    title: str
+    caption: str
+    table: str
+    rows: Sequence[dict[str, Any]]
+    drawing: dict[str, Any]
+
 
 class Explanation:
     """The explanation of a suite's numbers. This base class says nothing; subclasses override parts of it."""
 
-    # Columns of the tables that its views fill, by file name without .csv. Every report has these tables.
-    tables: ClassVar[Mapping[str, Declared]] = {}
+    # Columns of the tables that its views and charts fill, by file name without .csv. Every report has these tables.
+    tables: Mapping[str, Declared] = {}
     # Groups of quantities, each for a table, by the table's title.
-    read_together: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    read_together: Mapping[str, tuple[str, ...]] = {}
     # The quantities by which environments are compared: for each case, the first group of which it has a quantity.
-    compared_by: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    compared_by: tuple[tuple[str, ...], ...] = ()
 
     def __init__(self, evidence: Evidence, suite: str) -> None:
         self.evidence, self.suite = evidence, suite
@@ -86,9 +126,80 @@ class Explanation:
         """The views below the tables of a protocol."""
         return ()
 
+    def charts(self, comparison: Comparison) -> Iterable[OwnChart]:
+        """The charts below the tables of a protocol, above its closing views."""
+        return ()
+
     def covered(self, comparison: Comparison) -> frozenset[str]:
         """Quantities that the opening views show already: a table with no others is folded."""
         return frozenset()
+
+
+class Guarded(Explanation):
+    """The explanation of a suite by the class of its workload, which cannot lose the report.
+
+    Where that raises an error, or gives what no page can show, `trouble` says why, and nothing more is asked of it.
+    """
+
+    def __init__(self, evidence: Evidence, suite: str, kind: type[Explanation], trouble: str = "") -> None:
+        super().__init__(evidence, suite)
+        self.tables, self.read_together, self.compared_by = kind.tables, kind.read_together, kind.compared_by
+        self.trouble = trouble
+        self._own = Explanation(evidence, suite)
+        self._own = self._said(lambda own: own if self.trouble else kind(evidence, suite))
+
+    def paragraphs(self) -> Mapping[str, list[Paragraph]]:
+        return self._said(lambda own: _checked(own.paragraphs(), Mapping[str, list[Paragraph]]))
+
+    def headline(self, environment: str) -> Headline | None:
+        return self._said(lambda own: _checked(own.headline(environment), Headline | None))
+
+    def opening_views(self, comparison: Comparison) -> Iterable[View]:
+        return self._said(lambda own: [*map(self._shown, own.opening_views(comparison))])
+
+    def closing_views(self, comparison: Comparison) -> Iterable[View]:
+        return self._said(lambda own: [*map(self._shown, own.closing_views(comparison))])
+
+    def charts(self, comparison: Comparison) -> Iterable[OwnChart]:
+        return self._said(lambda own: [*map(self._drawn, own.charts(comparison))])
+
+    def covered(self, comparison: Comparison) -> frozenset[str]:
+        return self._said(lambda own: _checked(own.covered(comparison), frozenset[str]))
+
+    def _said(self, ask: Callable[[Explanation], _Said]) -> _Said:
+        """The answer of the workload's explanation; that of the base class where it fails."""
+        try:
+            return ask(self._own)
+        except _WRONG as error:
+            self.trouble = _why(error, self.evidence.words.folder)
+            self._own = Explanation(self.evidence, self.suite)
+            return ask(self._own)
+
+    def _shown(self, view: View) -> View:
+        """A view that a page can show. Raises an error for any other."""
+        _checked(view.blocks, tuple[Block, ...])
+        for chart in (block for block in view.blocks if isinstance(block, Chart)):
+            json.dumps(chart.specification, allow_nan=False)
+        for name, rows in (*view.rows.items(), *((name, [dict(values)]) for name, values in view.tables.items())):
+            self._filled(name, rows)
+        return view
+
+    def _drawn(self, chart: OwnChart) -> OwnChart:
+        """A chart that a page can show. Raises an error for any other."""
+        _checked(chart, OwnChart)
+        json.dumps([*chart.rows, chart.drawing], allow_nan=False)
+        self._filled(chart.table, chart.rows)
+        return chart
+
+    def _filled(self, table: str, rows: Sequence[dict[str, Any]]) -> None:
+        """Raise ValueError where rows are of no table of the explanation, or have another column."""
+        if table not in self.tables:
+            raise ValueError(f"no table '{table}': declare its columns in `tables`")
+        columns.filled(self._columns[table], rows)
+
+    @cached_property
+    def _columns(self) -> dict[str, columns.Columns]:
+        return columns.tables(self.evidence, self.tables)
 
 
 class Explanations:
@@ -96,33 +207,63 @@ class Explanations:
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._made: dict[str, Explanation] = {}
+        self._made: dict[str, Guarded] = {}
 
-    def of(self, suite: str) -> Explanation:
+    def of(self, suite: str) -> Guarded:
         """The explanation of a suite, always the same object."""
         if suite not in self._made:
-            self._made[suite] = _kind(self._evidence.workloads.get(suite, ""))(self._evidence, suite)
+            known, workload = _kinds(self._evidence.words.folder), self._evidence.workloads.get(suite, "")
+            self._made[suite] = Guarded(self._evidence, suite, *known.get(workload, (Explanation, "")))
         return self._made[suite]
 
 
-def declared_tables() -> dict[str, Declared]:
-    """The tables of all explanations, also of workloads that did not run."""
-    return {name: columns for workload in _known() for name, columns in _kind(workload).tables.items()}
+def declared_tables(words: Vocabulary) -> dict[str, Declared]:
+    """The tables of all explanations beside these suites, also of workloads that did not run."""
+    return {name: declared for kind, _ in _kinds(words.folder).values() for name, declared in kind.tables.items()}
 
 
 @cache
-def _known() -> tuple[str, ...]:
-    """The workloads that have an explanation."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__)))
+def _kinds(suites: Path | None) -> dict[str, tuple[type[Explanation], str]]:
+    """By workload, the class of its explanation; where its file is wrong, the base class and why."""
+    found: dict[str, tuple[type[Explanation], str]] = {}
+    taken = {*columns.TABLES}
+    if suites is None:
+        return found
+    # A package that is not there under any other name: explanations of several checkouts do not meet.
+    package = ModuleType(f"explanations_{digest(str(suites))}")
+    package.__path__ = [str(suites / FOLDER)]
+    sys.modules[package.__name__] = package
+    for module in pkgutil.iter_modules(package.__path__):
+        try:
+            kind = _kind(importlib.import_module(f"{package.__name__}.{module.name}"), taken)
+            taken |= kind.tables.keys()
+            found[module.name] = kind, ""
+        except _WRONG as error:
+            found[module.name] = Explanation, _why(error, suites)
+    return found
 
 
-@cache
-def _kind(workload: str) -> type[Explanation]:
-    """The class of a workload's explanation. Raises UserError where its module has none."""
-    if workload not in _known():
-        return Explanation
-    module = importlib.import_module(f"{_PACKAGE}.{workload}")
+def _kind(module: ModuleType, taken: Set[str]) -> type[Explanation]:
+    """The class of a module's explanation. Raises ValueError where there is none, and for a table that is taken."""
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Explanation) and value is not Explanation:
+            for name, of in Explanation.__annotations__.items():
+                TypeAdapter(of).validate_python(getattr(value, name))
+            if both := sorted(value.tables.keys() & taken):
+                raise ValueError(f"{module.__file__}: a table called {both[0]} is there already: choose another name")
             return value
-    raise UserError(f"{module.__file__}: no explanation in it: add a subclass of {Explanation.__qualname__}")
+    raise ValueError(f"{module.__file__}: no explanation in it: add a subclass of {Explanation.__qualname__}")
+
+
+def _checked(answer: _Said, of: Any) -> _Said:
+    """The answer, if it is of this type. Raises ValueError for another one."""
+    TypeAdapter(of).dump_python(answer, warnings="error")
+    return answer
+
+
+def _why(error: BaseException, suites: Path | None) -> str:
+    """What an explanation did wrong, with its file and line; no folder of this machine is named."""
+    checkout = f"{suites.parent}/" if suites else ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(f"{suites}/")]
+    place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+    return str(UserError(f"{place}{type(error).__name__}: {error}".replace(checkout, "")))

@@ -37,6 +37,6 @@ def seen() -> str:
     return t("Seen, not tested")
 
 
-def marked(sure: str, simulated: bool) -> str:
+def marked_as_simulated(sure: str, simulated: bool) -> str:
     """A certainty, with a word for devices that were not distinct real GPUs."""
     return t("{sure}; simulated devices", sure=sure) if simulated else sure

@@ -13,7 +13,7 @@ MOST_CELLS = 20_000
 _WHOLE = ("summary", "claims")
 
 
-def shortened(sections: Sequence[Section], most_cells: int = MOST_CELLS) -> list[Section]:
+def shortened_sections(sections: Sequence[Section], most_cells: int = MOST_CELLS) -> list[Section]:
     """The sections, unchanged unless their tables have too many cells; then each table with the same most rows."""
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     rows = _most_rows(tables, most_cells)

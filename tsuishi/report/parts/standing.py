@@ -7,7 +7,7 @@ from tsuishi.base.language import in_language, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.shown_units import Unit
-from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, words
+from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, vocabulary_in_use
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.pictures import Picture, PictureSeries
@@ -23,7 +23,7 @@ _MOST_DECIMALS = 4
 Devices = dict[tuple[str, str], str]
 
 
-class Standing(NamedTuple):
+class PublishedStanding(NamedTuple):
     """A value at `x` in a series of a picture; x is None for a level.
 
     `owner`: an environment, or the name of published hardware. `place`: the number of the series. `who`: the owner with
@@ -52,7 +52,7 @@ class Standing(NamedTuple):
     derived: bool = False
 
 
-def published_values(source: Source, picture: Picture) -> list[Standing]:
+def published_values(source: Source, picture: Picture) -> list[PublishedStanding]:
     """The source's numbers in a picture; its constants too, where the source prints those of lines."""
     titles = {hardware.name: hardware.title for hardware in source.hardware}
     numbers = list(source.flat())
@@ -76,13 +76,13 @@ def published_values(source: Source, picture: Picture) -> list[Standing]:
             for value in (number.value, *number.readings)
         )
         at = number.axes.get(picture.x), number.quantity, number.value, cell
-        values.append(Standing(owner, True, place, owner, label, *at, readings=tuple(readings)))
+        values.append(PublishedStanding(owner, True, place, owner, label, *at, readings=tuple(readings)))
     return values
 
 
-def our_values(comparisons: Sequence[Comparison], picture: Picture, devices: Devices) -> list[Standing]:
+def our_values(comparisons: Sequence[Comparison], picture: Picture, devices: Devices) -> list[PublishedStanding]:
     """Our values in a picture, series by series, environment by environment: one line of each in a series."""
-    found: list[Standing] = []
+    found: list[PublishedStanding] = []
     for place, series in enumerate(picture.series):
         of_environment: dict[str, list[_OurCase]] = {}
         for case in _selected(comparisons, picture, series):
@@ -136,7 +136,7 @@ def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSer
 
     Of equals: the most values, then the value that the series names first, then the protocol of the source.
     """
-    open_axes, protocols = picture.open_axes(series), words().axis(PROTOCOL).values
+    open_axes, protocols = picture.open_axes(series), vocabulary_in_use().axis(PROTOCOL).values
     kinds: dict[str, list[_OurCase]] = {}
     for case in cases:
         rest = {axis: value for axis, value in case.axes.items() if axis != picture.x}
@@ -152,7 +152,9 @@ def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSer
     return min(kinds.values(), key=rank)
 
 
-def _values(case: _OurCase, names: tuple[int, str, str], picture: Picture, series: PictureSeries) -> Iterator[Standing]:
+def _values(
+    case: _OurCase, names: tuple[int, str, str], picture: Picture, series: PictureSeries
+) -> Iterator[PublishedStanding]:
     comparison, step = case.comparison, case.estimate("step_s")
     for quantity in picture.wanted(series):
         row = case.estimate(quantity)
@@ -160,10 +162,10 @@ def _values(case: _OurCase, names: tuple[int, str, str], picture: Picture, serie
         cell = comparison.cell(case.case_id, case.column, quantity, Unit(unit_of(quantity)))
         at = (case.column, False, *names, case.axes.get(picture.x), quantity)
         if row is None:
-            yield Standing(*at, None, cell)
+            yield PublishedStanding(*at, None, cell)
         elif not (row.synthetic and quantity == _OF_REAL_DATA):
             low, high = (row.low, row.high) if row.spread_kind else (None, None)
-            yield Standing(
+            yield PublishedStanding(
                 *at, row.estimate, cell, low, high, row.n, step.estimate if step else None,
                 comparison.evidence.terms.get((case.case_id, case.column, "step_s")),
                 simulated=comparison.simulated(case.case_id, case.column), synthetic=row.synthetic, derived=row.derived,

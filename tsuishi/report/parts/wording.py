@@ -6,7 +6,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, with_config
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import in_language, mark, t
@@ -34,7 +36,7 @@ def worded(words: Vocabulary) -> Iterator[None]:
         _worded.reset(token)
 
 
-def words() -> Vocabulary:
+def vocabulary_in_use() -> Vocabulary:
     """The vocabulary of the `worded` block, else of this checkout."""
     return _worded.get(None) or vocabulary(Checkout().suites)
 
@@ -60,22 +62,31 @@ class Cell:
         return "" if self.value is None else exact(self.value)
 
 
+# Of a block: report.json has its fields, in their order, and no others.
+as_data = with_config(ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True))
+# A field of a block that only the page has.
+OF_PAGE = Field(exclude=True)
+
+
+@as_data
 @dataclass(frozen=True)
 class Table:
     """A table of the page. `groups`: labels above the columns, each with the number of columns that it spans.
 
     `filters`: indexes of the columns by whose texts readers can choose rows. `anchors`: the targets of links to rows,
-    empty for a row without, or none at all.
+    empty for a row without, or none at all. A cell's `value` is the exact number behind its `text`, in the unit of the
+    column; None where it is no number.
     """
 
+    block: Literal["table"] = field(default="table", init=False)
+    title: str = field(default="", kw_only=True)
     columns: list[str]
+    groups: list[tuple[str, int]] = field(default_factory=list, kw_only=True)
     rows: list[list[Cell]]
-    title: str = ""
-    groups: list[tuple[str, int]] = field(default_factory=list)
-    folded: bool = False
-    notes: list[str] = field(default_factory=list)
-    filters: tuple[int, ...] = ()
-    anchors: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list, kw_only=True)
+    folded: Annotated[bool, OF_PAGE] = field(default=False, kw_only=True)
+    filters: Annotated[tuple[int, ...], OF_PAGE] = field(default=(), kw_only=True)
+    anchors: Annotated[tuple[str, ...], OF_PAGE] = field(default=(), kw_only=True)
 
     @cached_property
     def numeric(self) -> list[bool]:
@@ -152,12 +163,12 @@ def amount(value: float, unit: str) -> str:
 
 def unit_of(quantity: str) -> str:
     """The unit of a quantity; 1 for a pure number."""
-    return words().quantity(quantity).unit
+    return vocabulary_in_use().quantity(quantity).unit
 
 
 def label(quantity: str) -> str:
     """The name of a quantity, without its unit."""
-    return in_language(words().quantity(quantity).label)
+    return in_language(vocabulary_in_use().quantity(quantity).label)
 
 
 def no_ratio_text(quantity: str, value: float | None) -> str:
@@ -191,7 +202,7 @@ def shown_in(quantity: str, values: Iterable[float | None]) -> Unit:
 
 def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None, always: bool = False) -> str:
     """A case's axes, or only the wanted axes, in words: "4 devices, random data". always: usual values too."""
-    known = words()
+    known = vocabulary_in_use()
     names = [*known.axes, *(name for name in axes if name not in known.axes)]
     texts = [
         known.axis(name).worded(axes[name], always)

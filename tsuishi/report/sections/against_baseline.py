@@ -57,7 +57,7 @@ class AgainstBaseline:
         slower = [self._sentence(pace) for pace in self._paces if pace.standing == "slower"]
         conditions = differing_conditions(self._baseline)
         blocks: list[Block] = [Heading(t("Against the baseline")), Text(self.summary), Text(self._rule())]
-        blocks += [Bullets(tuple(slower), t("Slower"), warning=True)] if slower else []
+        blocks += [Bullets(tuple(slower), title=t("Slower"), warning=True)] if slower else []
         blocks += [conditions] if conditions.rows else [Text(t("Machines, environments and code are recorded alike."))]
         blocks += [self._table()] if self._paces else []
         if self._unmatched:
@@ -66,7 +66,7 @@ class AgainstBaseline:
                 for case_id, column, why in self._unmatched
             ]
             columns = [t("case"), t("environment"), t("why")]
-            blocks.append(Table(columns, rows, t("Without a match"), folded=True, filters=(1, 2)))
+            blocks.append(Table(columns, rows, title=t("Without a match"), folded=True, filters=(1, 2)))
         view = View(
             tuple(blocks), {"baseline": [*map(self._row, self._paces), *map(self._unmatched_row, self._unmatched)]}
         )
@@ -135,7 +135,7 @@ class AgainstBaseline:
             rows.append([*cells, Cell(ratio_text(ratio), ratio.value, notes, "number"), word])
         columns = [t("case"), t("environment"), t("quantity"), t("then"), t("now"), t("times as long"), t("verdict")]
         notes_below = [t("In brackets: the interval that decides, which is the family's.")]
-        return Table(columns, rows, t("Every compared case"), folded=True, notes=notes_below, filters=(1, 6))
+        return Table(columns, rows, title=t("Every compared case"), folded=True, notes=notes_below, filters=(1, 6))
 
     def _sentence(self, pace: Pace) -> str:
         case_id, column, quantity = pace.place

@@ -13,7 +13,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.standing import device_names
-from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
@@ -149,7 +149,7 @@ def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
 
 
 def _table(evidence: Evidence, every_card: list[Card]) -> Table:
-    devices = words().axis(DEVICES).called
+    devices = vocabulary_in_use().axis(DEVICES).called
     columns = [t("device"), t("environment"), devices, t("published hardware"), t("work"), t("time")]
     rows = []
     for card in every_card:
@@ -163,7 +163,7 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
         "Both sides have the same number of devices. In brackets: 95 % intervals from the scatter of our trials, "
         "all of the same days."
     )
-    return Table([*columns, t("times as fast")], rows, title, folded=True, notes=[note], filters=(1, 3, 4))
+    return Table([*columns, t("times as fast")], rows, title=title, folded=True, notes=[note], filters=(1, 3, 4))
 
 
 def _row(evidence: Evidence, card: Card) -> dict[str, Any]:

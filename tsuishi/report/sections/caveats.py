@@ -24,7 +24,7 @@ _MOST_VALUES = 3
 def of_runs(evidence: Evidence) -> Iterator[View]:
     """The caveats of whole runs: a line that opens."""
     if lines := (*_of_runs(evidence),):
-        yield View((Bullets(lines, t("Before you read a number ({count})", count=len(lines)), warning=True),))
+        yield View((Bullets(lines, title=t("Before you read a number ({count})", count=len(lines)), warning=True),))
 
 
 def of_suite(evidence: Evidence, suite: str) -> tuple[str, ...]:

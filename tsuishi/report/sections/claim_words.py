@@ -6,7 +6,16 @@ from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
-from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, no_ratio_text, status_text, unit_of, words
+from tsuishi.report.parts.wording import (
+    NOTHING,
+    case_text,
+    digits,
+    label,
+    no_ratio_text,
+    status_text,
+    unit_of,
+    vocabulary_in_use,
+)
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import Bounds, Check, Scope
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, OF_ENVIRONMENTS, Selection
@@ -39,7 +48,7 @@ def selection_text(selection: Mapping[str, Any], always: bool = False) -> str:
     """The cases of a selection: "torch, 2 devices, batch 128/256". always: with usual values too."""
     values = {axis: value if isinstance(value, tuple) else (value,) for axis, value in selection.items()}
     texts = ["/".join(map(str, values[axis])) for axis in OF_ENVIRONMENTS if axis in values]
-    for axis in words().axes:
+    for axis in vocabulary_in_use().axes:
         if axis in values and axis not in (SUITE, PROTOCOL):
             wanted = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
             texts.append(case_text({axis: wanted}, always=always))
@@ -61,7 +70,7 @@ def _sides_text(first: Selection, second: Selection) -> tuple[str, str]:
 
 def _on_axes(side: Selection, axes: Collection[str]) -> str:
     """The values of a side on these axes: those that it names, else the usual values, else any."""
-    known = words().axes
+    known = vocabulary_in_use().axes
     usual = {axis: known[axis].usual for axis in axes if axis in known and axis not in side}
     said = selection_text({**{axis: value for axis, value in usual.items() if value is not None}, **side}, always=True)
     anything = (t("any {axis}", axis=known[axis].called) for axis in known if usual.get(axis, "") is None)
@@ -96,10 +105,10 @@ def what(check: Check) -> str:
         at, against = _sides_text(check.at, check.against)
         compared = t("{compared}, with {at} over that with {against}", compared=compared, at=at, against=against)
     if check.kind == "trend":
-        axis = words().axis(check.along).called
+        axis = vocabulary_in_use().axis(check.along).called
         return t("slope of log {what} over log {axis}: {compared}", what=quantity, axis=axis, compared=compared)
     if check.kind == "shrinks":
-        axis = words().axis(check.along).called
+        axis = vocabulary_in_use().axis(check.along).called
         compared = t("{compared}, at the smallest {axis} over that at the largest", compared=compared, axis=axis)
     return t("{what}: {compared}", what=quantity, compared=compared)
 

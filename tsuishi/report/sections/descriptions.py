@@ -158,10 +158,10 @@ def machine_facts(*records: MachineRecord) -> dict[str, str]:
 
     records: of the same machine. Where they differ, a row has all of their values.
     """
-    return together(dict(_machine_rows(record)) for record in records)
+    return shared_values(dict(_machine_rows(record)) for record in records)
 
 
-def together(several: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def shared_values(several: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The facts of several records as those of a single record: every value of a fact, in words."""
     found: dict[str, dict[str, None]] = {}
     for facts in several:

@@ -26,7 +26,7 @@ def deviations(evidence: Evidence) -> View:
         every = {claim.id for claim in source.claims}
         differences = (*_of_source(evidence, source, suites & set(evidence.suites)), *declared(evidence, source, every))
         if differences:
-            blocks.append(Bullets(differences, source.name))
+            blocks.append(Bullets(differences, title=source.name))
     if not blocks:
         return View()
     return View((Heading(t("Deviations from what the sources did")), *blocks))

@@ -11,7 +11,7 @@ from tsuishi.estimates.line_fit import FEWEST_POINTS, KINK_PERCENT, Fit, Residua
 from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.parts.blocks import Block, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison, Known, differing, published_cases
+from tsuishi.report.parts.comparison import Comparison, Known, differing_axes, published_cases
 from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -22,7 +22,7 @@ from tsuishi.report.parts.wording import (
     number_cell,
     status_cell,
     text_cell,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.source import hardware_by_key
@@ -42,7 +42,9 @@ def fitted_lines(comparison: Comparison) -> View:
         return View()
     theirs = Fits(comparison.theirs(), comparison.where)
     title = t("Step time against batch size: the throughput model")
-    return View(tuple(tables([ours, theirs], title)), {"throughput_model": ours.rows(), "residuals": ours.residuals()})
+    return View(
+        tuple(fit_tables([ours, theirs], title)), {"throughput_model": ours.rows(), "residuals": ours.residuals()}
+    )
 
 
 def published_section(evidence: Evidence) -> Section:
@@ -65,7 +67,7 @@ def published_section(evidence: Evidence) -> Section:
         "throughput_model": [row for fits in by_suite for row in fits.rows()],
         "residuals": [row for fits in by_suite for row in fits.residuals()],
     }
-    blocks: tuple[Block, ...] = (Text(text), *tables(by_suite, title)) if rows["throughput_model"] else ()
+    blocks: tuple[Block, ...] = (Text(text), *fit_tables(by_suite, title)) if rows["throughput_model"] else ()
     return Section("published-fits", t("Published numbers, fitted"), (View(blocks, rows),), title)
 
 
@@ -88,7 +90,7 @@ class Fits:
     @property
     def batch_of(self) -> str:
         """What the batches are of."""
-        return words().batch_of(self._where[SUITE])
+        return vocabulary_in_use().batch_of(self._where[SUITE])
 
     @property
     def every_line(self) -> list[Line]:
@@ -181,9 +183,9 @@ class Fits:
         return [*cells, status_cell(NOTHING) if largest is None else number_cell(largest), _lack_of_fit(found)]
 
 
-def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
+def fit_tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     """A table with a row per line, and a folded table with a row per point."""
-    axes = differing(dict(line.axes) for fits in several for line in fits.every_line)
+    axes = differing_axes(dict(line.axes) for fits in several for line in fits.every_line)
     counts, largest = t("batch sizes"), t("largest residual, %")
     time = readable("s", [value for fits in several for value in fits.seconds()])
     of = several[0].batch_of
@@ -191,16 +193,16 @@ def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     columns.append(t("lack of fit, p"))
     lines = [row for fits in several for row in fits.lines(axes, time)]
     if lines:
-        yield Table(columns, lines, title, notes=_notes())
+        yield Table(columns, lines, title=title, notes=_notes())
     times = [t("step, {unit}", unit=time.name), t("line, {unit}", unit=time.name)]
-    columns = ["", "", words().axis(BATCH_SIZE).called, *times, t("residual, %"), ""]
+    columns = ["", "", vocabulary_in_use().axis(BATCH_SIZE).called, *times, t("residual, %"), ""]
     points = [row for fits in several for row in fits.points_off(axes, time)]
     notes = []
     if len(points) > _MOST_POINTS:
         points = [row for fits in several for row in fits.points_off(axes, time, kinks_only=True)]
         notes = [t("Kinks only, as there are many points; all of them are in residuals.csv.")]
     if points:
-        yield Table(columns, points, t("Every step time against its line"), folded=True, notes=notes)
+        yield Table(columns, points, title=t("Every step time against its line"), folded=True, notes=notes)
 
 
 def _name(line: Line, axes: Iterable[str]) -> list[Cell]:

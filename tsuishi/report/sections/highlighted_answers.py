@@ -12,7 +12,7 @@ from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
 from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
 from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, marked, of_the_family, seen
+from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, marked_as_simulated, of_the_family, seen
 from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -42,7 +42,7 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
             yield from _explained(evidence, explanations, (suite, environment), given)
 
 
-def decided(evidence: Evidence, questions: Questions, explanations: Explanations) -> dict[str, str]:
+def decided_answers(evidence: Evidence, questions: Questions, explanations: Explanations) -> dict[str, str]:
     """The sentences of a report on its questions that are decided, by the question's id."""
     said = {}
     for answer in questions.answers:
@@ -75,7 +75,7 @@ def _explained(
     simulated = any(
         column == environment and evidence.axes[case][SUITE] == suite for case, column in evidence.simulated
     )
-    sure = marked(compared_alone(found.trials) if found.sure else seen(), simulated)
+    sure = marked_as_simulated(compared_alone(found.trials) if found.sure else seen(), simulated)
     item = Highlight(topic, found.title, found.text, certainty, sure, f"suite-{suite}", (chart,))
     yield Candidate(rank if found.sure else Rank.SEEN, math.log(found.times), item)
 
@@ -104,7 +104,7 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     chart = _chart(evidence, answer, (of, to), topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
     measured = {(cell.case_id, _column(answer, cell.environment)) for side in cells for cell in side}
-    sure = marked(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
+    sure = marked_as_simulated(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
     item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
     return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
 

@@ -14,9 +14,9 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
-from tsuishi.report.parts.compared_times import CONFIDENCE, times
+from tsuishi.report.parts.compared_times import SURE_CONFIDENCE, times
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.ranking import Candidate, Rank, marked, seen
+from tsuishi.report.parts.ranking import Candidate, Rank, marked_as_simulated, seen
 from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
@@ -61,7 +61,7 @@ def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator
 
 def _is_seen(logarithm: Contrast) -> bool:
     """Whether a ratio is worth a word: clearly apart from 1 by its own interval, or large where there is none."""
-    interval = logarithm.interval(CONFIDENCE)
+    interval = logarithm.interval(SURE_CONFIDENCE)
     if interval is None:
         return abs(logarithm.value) >= math.log(_NOTABLE)
     return 0.0 not in interval and abs(logarithm.value) >= math.log(ALIKE)
@@ -85,7 +85,7 @@ def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: 
     chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
     columns = environment, matchup.reference
     simulated = any(matchup.comparison.simulated(case_id, name) for case_id in matchup.case_ids for name in columns)
-    return Highlight(topic, title, text, "seen", marked(seen(), simulated), "side-by-side", (chart,))
+    return Highlight(topic, title, text, "seen", marked_as_simulated(seen(), simulated), "side-by-side", (chart,))
 
 
 def _memory(every: Iterable[Comparison]) -> Iterator[Candidate]:

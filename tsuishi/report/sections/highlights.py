@@ -42,19 +42,19 @@ class Opening:
             *from_cases(evidence, every, compared, questions),
         ]
         self._certain = sum(each.rank is not Rank.SEEN for each in candidates)
-        self.items = chosen(candidates)
+        self.items = chosen_highlights(candidates)
 
     def view(self) -> View:
         """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
-        blocks: list[Block] = [Text(self._lead(), "lead")]
+        blocks: list[Block] = [Text(self._lead(), kind="lead")]
         blocks += [Highlights(self.items)] if self.items else []
         if explained := tuple(self._explained()):
-            blocks.append(Bullets(explained, t("What explains it")))
+            blocks.append(Bullets(explained, title=t("What explains it")))
         claims = strip(self._verdicts.judgements, self._evidence.environments) if self._verdicts.is_any_tested else None
         blocks += [claims] if claims else []
-        blocks += [Text(needs, "note")] if (needs := self._verdicts.needs) else []
+        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs) else []
         if still_open := tuple(_open(self._questions)):
-            blocks.append(Bullets(still_open, t("Open questions")))
+            blocks.append(Bullets(still_open, title=t("Open questions")))
         return View(tuple(blocks))
 
     def closing(self) -> list[str]:
@@ -98,7 +98,7 @@ class Opening:
             yield t("{count} more stand in the sections of the suites.", count=len(found) - _MOST_OPEN)
 
 
-def chosen(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
+def chosen_highlights(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
     """The highlights of the first screen: by rank, then by surprise."""
     ordered = sorted(candidates, key=lambda each: (each.rank, -each.surprise))
     return tuple(each.item for each in ordered[:_MOST_CARDS])

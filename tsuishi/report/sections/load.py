@@ -12,7 +12,7 @@ from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
-from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, Values, View
+from tsuishi.report.parts.blocks import Explorer, Heading, Section, TableValues, Text, View
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
@@ -135,7 +135,7 @@ def _explorer(evidence: Evidence) -> View:
     results = evidence.results
     shown = overview(results)
     if not shown:
-        return View((Text(t("No telemetry was recorded."), "note"),))
+        return View((Text(t("No telemetry was recorded."), kind="note"),))
     several_runs = len(results.runs) > 1
     columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
     trials = results.trials.loc[[series.trial for series in shown], columns]
@@ -178,7 +178,7 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
 
 
-def _table(shown: Iterable[tuple[Any, Series]]) -> Values:
+def _table(shown: Iterable[tuple[Any, Series]]) -> TableValues:
     """The columns of telemetry.csv: a row per device and bin, with the quantities that were sampled."""
     table: dict[str, list[Any]] = {name: [] for name in ("run_id", "trial_id", "device", "begin_s", *_QUANTITIES)}
     for trial, series in shown:
@@ -217,7 +217,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     if not loads:
         trials = evidence.results.trials
         of_suite = ok_rows(trials[trials["suite"] == suite])
-        return View((Text(t(_NO_LOAD), "note"),) if (of_suite[DEVICES].fillna(1) > 1).any() else ())
+        return View((Text(t(_NO_LOAD), kind="note"),) if (of_suite[DEVICES].fillna(1) > 1).any() else ())
     devices = sorted({device for means in loads.values() for device in means}, key=device_order)
     whats = [what for what in _LOADS if any(what == measured for *_, measured in loads)]
     table = []
@@ -232,7 +232,9 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     columns = [t("case"), t("environment"), *[*devices, t("imbalance")] * len(whats)]
     groups = [("", 2), *((t(_LOADS[what]), len(devices) + 1) for what in whats)]
     rows = [row for key, means in loads.items() for row in _load_rows(evidence, *key, means)]
-    return View((Table(columns, table, t("Load over the GPUs"), groups, notes=[t(_LOAD_NOTE)]),), {"load": rows})
+    return View(
+        (Table(columns, table, title=t("Load over the GPUs"), groups=groups, notes=[t(_LOAD_NOTE)]),), {"load": rows}
+    )
 
 
 def _load_rows(

@@ -14,7 +14,7 @@ from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
 
-def view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:
+def machine_view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:
     """The machines, the fastest first; None for a report of a single machine.
 
     Machines are compared by every case that both ran in environments of the same name, by the quantities of the
@@ -54,7 +54,7 @@ def view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:
         "each.",
         number=machines.index(first) + 1,
     )
-    return View((Heading(t("Machines")), Text(about_table), Table(names, table, title)), {"machines": rows})
+    return View((Heading(t("Machines")), Text(about_table), Table(names, table, title=title)), {"machines": rows})
 
 
 def _columns(evidence: Evidence) -> dict[str, dict[str, str]]:

@@ -19,7 +19,7 @@ from tsuishi.report.parts.wording import (
     status_text,
     text_cell,
     unit_of,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.report.sections.claim_words import claim_name, sentence
 from tsuishi.report.sections.pairs import paced_by
@@ -64,9 +64,9 @@ class Questions:
             )
         )
         title = t("All questions of this run, and their answers ({count})", count=len(rows))
-        blocks: list[Block] = [Table(columns, rows, title, notes=notes, folded=True)]
+        blocks: list[Block] = [Table(columns, rows, title=title, notes=notes, folded=True)]
         if more := self.more():
-            blocks.append(Bullets(tuple(more), t("What more time would bring")))
+            blocks.append(Bullets(tuple(more), title=t("What more time would bring")))
         yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
 
     def more(self) -> list[str]:
@@ -203,7 +203,7 @@ def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
     said = case_text(dict(axes), differ) or case_text(dict(axes), differ, always=True)
     if said or not differ:
         return said
-    return in_words(t("without {axis}", axis=words().axis(axis).called) for axis in sorted(differ))
+    return in_words(t("without {axis}", axis=vocabulary_in_use().axis(axis).called) for axis in sorted(differ))
 
 
 def _judged(answer: Answer) -> str:

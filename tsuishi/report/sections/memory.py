@@ -6,7 +6,7 @@ from typing import Any
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.comparison import Comparison, differing, published_name
+from tsuishi.report.parts.comparison import Comparison, differing_axes, published_name
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -17,7 +17,7 @@ from tsuishi.report.parts.wording import (
     status_cell,
     status_text,
     text_cell,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
 from tsuishi.specs.statuses import OK, OUT_OF_MEMORY
@@ -26,9 +26,9 @@ _FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
 # The colours of the map's cells.
 _FATES = {_FITTED: figures.PALETTE[2], OUT_OF_MEMORY: figures.PALETTE[1], _OTHER: "#9A9A9A"}
 
-Axes = dict[str, Any]
+_Axes = dict[str, Any]
 # Case ids by batch size, of cases that differ in nothing else.
-Line = dict[int, str]
+_Line = dict[int, str]
 
 
 def memory(comparison: Comparison) -> View:
@@ -41,9 +41,9 @@ def memory(comparison: Comparison) -> View:
     return View(blocks, {"memory": [{**row, "not_in_table": _listed(row["not_in_table"])} for row in rows]})
 
 
-def _lines(comparison: Comparison) -> list[tuple[Axes, Line]]:
+def _lines(comparison: Comparison) -> list[tuple[_Axes, _Line]]:
     """Every line of two batch sizes or more, with the axes that its cases share."""
-    by_axes: dict[str, tuple[Axes, Line]] = {}
+    by_axes: dict[str, tuple[_Axes, _Line]] = {}
     for case_id in comparison.case_ids:
         axes = comparison.axes[case_id]
         if BATCH_SIZE in axes:
@@ -52,7 +52,7 @@ def _lines(comparison: Comparison) -> list[tuple[Axes, Line]]:
     return [(axes, line) for axes, line in by_axes.values() if len(line) > 1]
 
 
-def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, Any]]:
+def _rows(comparison: Comparison, axes: _Axes, line: _Line) -> Iterator[dict[str, Any]]:
     """The rows of memory.csv for a line; `not_in_table` is still a list."""
     for environment in comparison.environments:
         statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
@@ -71,9 +71,9 @@ def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, 
             yield {**axes, "series": series, **sizes, "not_in_table": sorted(ran - published)}
 
 
-def _table(comparison: Comparison, lines: list[tuple[Axes, Line]], rows: list[dict[str, Any]]) -> Table:
+def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[dict[str, Any]]) -> Table:
     """The largest batch size that fitted and the smallest that did not: a row per line, two columns per series."""
-    shown_axes = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
+    shown_axes = {*differing_axes(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     series = list(dict.fromkeys(row["series"] for row in rows))
     by_line = {(_key(row), row["series"]): row for row in rows}
     table = []
@@ -86,10 +86,12 @@ def _table(comparison: Comparison, lines: list[tuple[Axes, Line]], rows: list[di
         table.append(cells)
     columns = [t("case"), *[t("largest that fitted"), t("smallest that did not")] * len(series)]
     notes = [t("Batch sizes, in images. “Not in its table”: the source ran it for other cases and has no row of it.")]
-    return Table(columns, table, t("What fits in memory"), [("", 1), *((name, 2) for name in series)], notes=notes)
+    return Table(
+        columns, table, title=t("What fits in memory"), groups=[("", 1), *((name, 2) for name in series)], notes=notes
+    )
 
 
-def _key(row: Axes) -> frozenset[tuple[str, Any]]:
+def _key(row: _Axes) -> frozenset[tuple[str, Any]]:
     extra = ("series", "largest_fitted", "smallest_out_of_memory", "not_in_table")
     return frozenset((axis, value) for axis, value in row.items() if axis not in extra)
 
@@ -113,9 +115,9 @@ def _listed(batch_sizes: list[int]) -> str:
     return ", ".join(map(str, batch_sizes))
 
 
-def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[Chart]:
+def _chart(comparison: Comparison, lines: list[tuple[_Axes, _Line]]) -> Iterator[Chart]:
     """A map of the batch sizes by environment, for the lines on which a case ran out of memory."""
-    shown_axes = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
+    shown_axes = {*differing_axes(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     rows: list[dict[str, Any]] = []
     for axes, line in lines:
         fates = [
@@ -147,7 +149,7 @@ def _map(rows: list[dict[str, Any]]) -> dict[str, Any]:
     fates = list(map(status_text, _FATES))
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
     cases = list(dict.fromkeys(row["case"] for row in rows))
-    title = words().axis(BATCH_SIZE).drawn_as
+    title = vocabulary_in_use().axis(BATCH_SIZE).drawn_as
     encoding = {
         "x": {"field": "batch_size", "type": "ordinal", "title": title, "axis": {"labelAngle": 0}},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},

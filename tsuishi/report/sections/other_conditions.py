@@ -19,7 +19,7 @@ _DIGITS = 19
 def differing_conditions(baseline: Baseline) -> Table:
     """A row for each recorded fact that differs: the baseline's, and the runs'."""
     rows = [[text_cell(name, "label"), text_cell(then), text_cell(now)] for name, then, now in _differences(baseline)]
-    return Table([t("what differs"), t("baseline"), t("these runs")], rows, t("What else differs"))
+    return Table([t("what differs"), t("baseline"), t("these runs")], rows, title=t("What else differs"))
 
 
 def _differences(baseline: Baseline) -> Iterator[tuple[str, str, str]]:
@@ -44,7 +44,7 @@ def _of_facts(
 
 
 def _machine(evidence: Evidence) -> dict[str, str]:
-    return descriptions.together(
+    return descriptions.shared_values(
         descriptions.machine_facts(*records.values()) for records in evidence.records_of_machines.values()
     )
 
@@ -52,9 +52,9 @@ def _machine(evidence: Evidence) -> dict[str, str]:
 def _of_environment(then: tuple[Evidence, str], now: tuple[Evidence, str]) -> Iterator[tuple[str, str, str]]:
     """What differs between an environment in the baseline and in the runs; each side with the environment's label."""
     theirs, ours, facts = _records(*then), _records(*now), descriptions.environment_facts
-    yield from _of_facts(descriptions.together(map(facts, theirs)), descriptions.together(map(facts, ours)))
+    yield from _of_facts(descriptions.shared_values(map(facts, theirs)), descriptions.shared_values(map(facts, ours)))
     yield from _of_facts(_trials(*then), _trials(*now))
-    packages = [descriptions.together(record.packages or {} for record in side) for side in (theirs, ours)]
+    packages = [descriptions.shared_values(record.packages or {} for record in side) for side in (theirs, ours)]
     if all(packages):
         yield from _of_facts(packages[0], packages[1])
 
@@ -81,7 +81,7 @@ def _trials(evidence: Evidence, column: str) -> dict[str, str]:
         {names[name]: value for name, value in row.items() if not is_nothing(value) and value != ""}
         for row in dict_rows(trials.loc[here, [*names]].drop_duplicates().sort_values([*names]))
     ]
-    return descriptions.together((*flags, *reported))
+    return descriptions.shared_values((*flags, *reported))
 
 
 def _settings(evidence: Evidence) -> dict[str, str]:
@@ -93,14 +93,14 @@ def _settings(evidence: Evidence) -> dict[str, str]:
         for name, value in evidence.results.settings[run_id, trial_id].items()
         if name != "seed"  # each run draws its own
     }
-    return descriptions.together({name: value} for name, value in sorted(timed))
+    return descriptions.shared_values({name: value} for name, value in sorted(timed))
 
 
 def _workloads(evidence: Evidence) -> dict[str, str]:
     """The code that each suite ran, by its digest."""
     trials = evidence.results.trials[["suite", "workload_record"]].drop_duplicates()
     pairs = sorted(zip(trials["suite"].tolist(), trials["workload_record"].tolist(), strict=True))
-    return descriptions.together(
+    return descriptions.shared_values(
         {t("code of the workload of {suite}", suite=suite): record.removeprefix("workload-")[:_DIGITS]}
         for suite, record in pairs
         if record
@@ -108,7 +108,7 @@ def _workloads(evidence: Evidence) -> dict[str, str]:
 
 
 def _runs(evidence: Evidence) -> dict[str, str]:
-    return descriptions.together(
+    return descriptions.shared_values(
         {
             t("profile"): run.profile,
             t("engine"): run.engine,

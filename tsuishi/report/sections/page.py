@@ -7,10 +7,10 @@ from typing import Any
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, Values
-from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, TableValues
+from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations, declared_tables
-from tsuishi.report.parts.shortening import shortened
+from tsuishi.report.parts.shortening import shortened_sections
 from tsuishi.report.parts.wording import unit_of
 from tsuishi.report.sections import (
     caveats,
@@ -44,7 +44,7 @@ def make_page(
     """
     baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
-    explanations, every, verdicts = Explanations(evidence), comparisons(evidence), Verdicts(evidence)
+    explanations, every, verdicts = Explanations(evidence), every_comparison(evidence), Verdicts(evidence)
     questions = Questions(evidence, verdicts.conclusions.answers, explanations)
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
     against = AgainstBaseline(baseline, every, explanations) if baseline else None
@@ -59,7 +59,7 @@ def make_page(
             yield replace(section, folded=not shows_numbers)
 
     def in_order() -> Iterator[Section]:
-        again = replayed.views(evidence, compared, verdicts.judgements)
+        again = replayed.replay_views(evidence, compared, verdicts.judgements)
         first = (opening.view(), *again, *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
         if shows_numbers:
@@ -68,8 +68,8 @@ def make_page(
             yield against.section()
         yield from release_speeds.sections(evidence, compared)
         yield verdicts.section()
-        yield side_by_side.section(evidence, compared)
-        yield source_figures.section(evidence, every)
+        yield side_by_side.comparison_section(evidence, compared)
+        yield source_figures.figures_section(evidence, every)
         if not shows_numbers:
             yield from of_suites()
         yield fits.published_section(evidence)
@@ -77,14 +77,14 @@ def make_page(
             yield history_section(evidence, past, every, explanations)
         yield load.telemetry_section(evidence)
         yield what_ran.machine_section(evidence)
-        yield replication.section(evidence)
+        yield replication.replication_section(evidence)
 
     for section in in_order():
         begin(section)
         sections.append(section)
     return Page(
         title=what_ran.title(evidence),
-        sections=shortened(sections),
+        sections=shortened_sections(sections),
         tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,
         closing=tuple(opening.closing()),
@@ -95,20 +95,20 @@ def make_page(
 
 def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
     """The columns of every table of a report."""
-    return columns.tables(evidence, declared_tables())
+    return columns.tables(evidence, declared_tables(evidence.words))
 
 
-def _estimated(evidence: Evidence) -> dict[str, Values]:
+def _estimated(evidence: Evidence) -> dict[str, TableValues]:
     """The two tables that exist before any section: trials, and the estimates of each trial."""
     frames = {"trials": evidence.results.trials, "estimates": evidence.estimates}
     return {table: {str(name): frame[name] for name in frame} for table, frame in frames.items()}
 
 
-def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, Values]:
+def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, TableValues]:
     """The tables behind the views, and the numbers that the views start from; columns.py describes each table."""
     declared = declared_columns(evidence)
     rows: Rows = {name: [] for name in declared}
-    whole: dict[str, Values] = {}
+    whole: dict[str, TableValues] = {}
     for view in (view for section in sections for view in section.views):
         whole |= view.tables
         for name, more in view.rows.items():

@@ -73,7 +73,7 @@ def history_section(
     drawn = {row["case_id"] for row in rows}
     if left_out := sum(case_id not in drawn for comparison in every for case_id in comparison.case_ids):
         without = t("Cases without a time or a rate above 0, which have no history: {count}.", count=left_out)
-        blocks.append(Text(without, "note"))
+        blocks.append(Text(without, kind="note"))
     changed = [
         t(
             "{session}, {date}: {changes}",
@@ -85,7 +85,7 @@ def history_section(
     ]
     if changed:
         blocks.append(
-            Bullets(tuple(changed), t("The same machine, with other conditions than these runs"), warning=False)
+            Bullets(tuple(changed), title=t("The same machine, with other conditions than these runs"), warning=False)
         )
     for names, count in sorted(given.left_out.items()):
         labels = in_words(dict.fromkeys(map(descriptions.fact_label, names)))
@@ -96,11 +96,11 @@ def history_section(
                     count=count,
                     facts=labels,
                 ),
-                "note",
+                kind="note",
             )
         )
     if len(sessions) < 2 and drawn:
-        blocks.append(Text(t("There is no other session in these environments on this machine yet."), "note"))
+        blocks.append(Text(t("There is no other session in these environments on this machine yet."), kind="note"))
     about = t("sessions: {count}", count=len(sessions))
     return Section("history", t("History on this machine"), (View(tuple(blocks), {"history": rows}),), about)
 

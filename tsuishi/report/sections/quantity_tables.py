@@ -19,7 +19,7 @@ from tsuishi.report.parts.wording import (
     number_cell,
     status_cell,
     text_cell,
-    words,
+    vocabulary_in_use,
 )
 from tsuishi.specs.source import Epochs
 
@@ -51,7 +51,7 @@ _OTHER = mark("Other measurements")
 _FEW_ROWS = 12
 
 
-def measured(comparison: Comparison, explanation: Explanation) -> View:
+def measured_view(comparison: Comparison, explanation: Explanation) -> View:
     """A table for each group of quantities; where nothing was measured, a table of the cases' statuses."""
     covered = explanation.covered(comparison)
     # The quantities of single GPUs are in the section on telemetry.
@@ -140,7 +140,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     if left_out:
         notes.append(t("Rows without a number are left out; the first table has the status of their cases."))
     columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
-    return Table(columns, rows, _title(comparison, title), folded=folded, notes=notes, filters=filters)
+    return Table(columns, rows, title=_title(comparison, title), folded=folded, notes=notes, filters=filters)
 
 
 def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:
@@ -168,7 +168,7 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
 def _predicted(derived: Iterable[str]) -> Iterator[str]:
     """How far predictions of these quantities were off, where that was measured."""
     for quantity in sorted(derived):
-        known = words().quantity(quantity)
+        known = vocabulary_in_use().quantity(quantity)
         if known.predictions:
             yield t(
                 "{quantity}: predictions from trials that end early missed full trials by {percent} % (root mean "

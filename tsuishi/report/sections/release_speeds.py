@@ -33,12 +33,12 @@ class DatedRelease(NamedTuple):
 
 def sections(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[Section]:
     """The section of these views, if there are any. compared: see `views`."""
-    found = tuple(views(evidence, compared))
+    found = tuple(release_views(evidence, compared))
     if found:
         yield Section("releases", t("Releases, by date"), found, folded=False)
 
 
-def views(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[View]:
+def release_views(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[View]:
     """A view of each family of which a machine has three releases or more; compared: the matchups of all cases."""
     for (family, _), releases in sorted(_families(evidence).items()):
         if len({release.released for release in releases}) >= _FEWEST:
@@ -83,7 +83,7 @@ def _view(family: str, releases: Sequence[DatedRelease], compared: Sequence[Matc
     blocks: list[Block] = [
         Heading(t("What {years} years of {family} did to this machine", years=years, family=family)),
         Text(_explained(oldest, newest)),
-        Table(names, table, title),
+        Table(names, table, title=title),
         *_by_suite(family, releases, compared),
     ]
     return View(tuple(blocks), {"releases": rows})
@@ -132,7 +132,7 @@ def _by_suite(family: str, releases: Sequence[DatedRelease], compared: Sequence[
         title = t("Times as fast as the oldest release of {family} that has it, by suite", family=family)
         caption = t("Geometric means over the cases of a suite that two releases both have. Bars: 95 % intervals.")
         yield figures.block(_chart(points), title, f"releases-{family}", caption)
-        yield Table([t("suite"), *(release.column for release in releases)], table, title)
+        yield Table([t("suite"), *(release.column for release in releases)], table, title=title)
 
 
 def _point(name: str, release: DatedRelease, speed: Speed | None) -> dict[str, Any]:

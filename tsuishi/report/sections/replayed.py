@@ -69,7 +69,7 @@ def _sides(claims: _Claims, verdict: Verdict) -> tuple[set[_Tested], set[_Tested
     return there, here
 
 
-def views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
+def replay_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
     """A view for each run that replays another run of the report."""
     for pair in _pairs(evidence):
         yield _view(evidence, pair, compared, judgements)
@@ -115,7 +115,7 @@ def _view(evidence: Evidence, pair: _Replayed, compared: Sequence[Matchup], judg
     if table:
         columns = [t("environment"), t("suite"), t("quantity"), t("cases"), t("times as fast here")]
         title = t("Times as fast as there, by geometric means")
-        blocks.append(Table(columns, table, title, folded=True, filters=(0, 1)))
+        blocks.append(Table(columns, table, title=title, folded=True, filters=(0, 1)))
     if claims.every:
         blocks.append(_claims_table(claims))
     return View(tuple(blocks), {"replayed": rows})
@@ -176,7 +176,7 @@ def _claims_table(claims: _Claims) -> Table:
         verdicts = [_verdict_cell(side.get(key, "not tested")) for side in (claims.there, claims.here)]
         rows.append([*map(text_cell, key), *verdicts])
     columns = [t("source"), t("claim"), t("environment"), t("there"), t("here")]
-    return Table(columns, rows, t("Claims there and here"), folded=True, filters=(0, 2))
+    return Table(columns, rows, title=t("Claims there and here"), folded=True, filters=(0, 2))
 
 
 def _verdict_cell(verdict: Verdict) -> Cell:

@@ -28,7 +28,7 @@ def conditions(evidence: Evidence) -> Iterator[View]:
     yield deviations(evidence)
 
 
-def section(evidence: Evidence) -> Section:
+def replication_section(evidence: Evidence) -> Section:
     """The commands that run everything again, and the published sources."""
     sources = [block for source in evidence.sources for block in _source(source)]
     views = (_commands(evidence), View((Heading(t("Published sources")), *sources)))
@@ -73,7 +73,7 @@ def _commands(evidence: Evidence) -> View:
 
 
 def _source(source: Source) -> Iterator[Block]:
-    yield Heading(source.name, 4)
+    yield Heading(source.name, level=4)
     parts = [f"\u201c{source.title}\u201d", source.author, source.date, source.address]
     yield Text(", ".join(part for part in parts if part))
     described = [

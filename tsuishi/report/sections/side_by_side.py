@@ -29,7 +29,7 @@ from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
 
-def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
+def comparison_section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
     """The means over all cases, then the cases of every suite that has cases to compare.
 
     compared: the matchups of all environments; none for a single environment.
@@ -44,7 +44,7 @@ def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
     # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
     about = in_words(evidence.environments)
-    machines = machine_speeds.view(evidence, compared)
+    machines = machine_speeds.machine_view(evidence, compared)
     several = [machines] if machines else []
     return Section("side-by-side", title, (*several, _means(evidence, compared), *views), about)
 
@@ -67,7 +67,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
         columns = [t("suite"), t("quantity"), *environments]
         notes = [t("Geometric means over the cases that an environment and the reference both have."), _intervals()]
         blocks += [*_chart(compared, environments)]
-        blocks.append(Table(columns, table, t("Times the reference, on average"), notes=notes))
+        blocks.append(Table(columns, table, title=t("Times the reference, on average"), notes=notes))
     return View(tuple(blocks), {"side_by_side_means": rows})
 
 
@@ -144,7 +144,7 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
             " and are never marked. Measure both in one run: what all trials of a session share then cancels.",
             count=FEWEST_TRIALS,
         )
-    yield from machines(evidence)
+    yield from machine_notes(evidence)
     without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
     if without:
         yield t(
@@ -153,7 +153,7 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
         )
 
 
-def machines(evidence: Evidence) -> list[str]:
+def machine_notes(evidence: Evidence) -> list[str]:
     """The numbers of several machines, for the labels of environments, which have these numbers (frames.py)."""
     names = [descriptions.machine_text(machine) for machine in evidence.machine_records.values()]
     texts = [t("Machine {number}: {machine}.", number=number, machine=name) for number, name in enumerate(names, 1)]
@@ -182,7 +182,7 @@ def _view(matchup: Matchup, folded: bool) -> View:
     ]
     notes = [t("Values are geometric means over n trials."), _intervals()]
     return View(
-        (Table(columns, table, title, folded=folded, notes=notes),),
+        (Table(columns, table, title=title, folded=folded, notes=notes),),
         {"side_by_side": [row for case_id in matchup.case_ids for row in _rows(matchup, case_id)]},
     )
 

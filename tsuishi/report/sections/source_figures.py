@@ -9,8 +9,8 @@ from tsuishi.report.charts.originals import constants, original_chart, original_
 from tsuishi.report.charts.sweeps import Points
 from tsuishi.report.parts.blocks import Block, Code, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.standing import Standing, device_names, our_values, published_values
-from tsuishi.report.parts.wording import NOTHING, Cell, Table, header, status_cell, text_cell, words
+from tsuishi.report.parts.standing import PublishedStanding, device_names, our_values, published_values
+from tsuishi.report.parts.wording import NOTHING, Cell, Table, header, status_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.beside_published import cards_view
 from tsuishi.report.sections.descriptions import command_line
 from tsuishi.specs.pictures import Picture
@@ -18,7 +18,7 @@ from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 
 
-def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
+def figures_section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
     """The pictures of every source, also of those whose suites did not run."""
     pictured = [source for source in evidence.sources if source.figures]
     devices = device_names(evidence)
@@ -37,8 +37,8 @@ class _Filled(NamedTuple):
 
     source: Source
     picture: Picture
-    theirs: list[Standing]
-    ours: list[Standing]
+    theirs: list[PublishedStanding]
+    ours: list[PublishedStanding]
 
     @property
     def not_ours(self) -> list[str]:
@@ -63,7 +63,7 @@ def _source(evidence: Evidence, source: Source, filled: Sequence[_Filled]) -> Vi
     about = t(
         "{source} ({date}). {hardware}.", source=source.name, date=source.date or "?", hardware="; ".join(hardware)
     )
-    blocks: list[Block] = [Heading(source.title), Text(about, "note")]
+    blocks: list[Block] = [Heading(source.title), Text(about, kind="note")]
     for each in filled:
         blocks += _picture(evidence, each)
     return View((*blocks, *_rerun(source, filled)))
@@ -89,7 +89,7 @@ def _picture(evidence: Evidence, filled: _Filled) -> Iterator[Block]:
 
 def _as_notes(sentences: Sequence[str]) -> Iterator[Block]:
     if sentences:
-        yield Text(prose(sentences), "note")
+        yield Text(prose(sentences), kind="note")
 
 
 def _nothing(filled: _Filled) -> str:
@@ -191,7 +191,7 @@ def _table(filled: _Filled, title: str) -> Table:
     if len(quantities) == 1:
         columns = [*names, *owners]
         cells = [[*map(text_cell, row.names), *(_cell(row, owner, quantities[0]) for owner in owners)] for row in rows]
-        return Table(columns, cells, f"{title}, {header(quantities[0])}")
+        return Table(columns, cells, title=f"{title}, {header(quantities[0])}")
     columns = [*names, "", *map(header, quantities)]
     cells = [
         [*map(text_cell, row.names), text_cell(owner), *(_cell(row, owner, quantity) for quantity in quantities)]
@@ -199,7 +199,7 @@ def _table(filled: _Filled, title: str) -> Table:
         for owner in owners
         if any(known == owner and cell.kind != "absent" for (known, _), cell in row.cells.items())
     ]
-    return Table(columns, cells, title)
+    return Table(columns, cells, title=title)
 
 
 def _cell(row: _Row, owner: str, quantity: str) -> Cell:
@@ -209,7 +209,7 @@ def _cell(row: _Row, owner: str, quantity: str) -> Cell:
 def _row_header(picture: Picture) -> list[str]:
     if picture.readings:
         return [t("reading")]
-    return [words().axis(picture.x).called] if picture.x else []
+    return [vocabulary_in_use().axis(picture.x).called] if picture.x else []
 
 
 def _rows(filled: _Filled) -> Iterator[_Row]:
@@ -232,5 +232,5 @@ def _rows(filled: _Filled) -> Iterator[_Row]:
             yield _Row((*series,), _cells(of_series, None))
 
 
-def _cells(of_series: Sequence[Standing], x: Any) -> dict[tuple[str, str], Cell]:
+def _cells(of_series: Sequence[PublishedStanding], x: Any) -> dict[tuple[str, str], Cell]:
     return {(each.who, each.quantity): each.cell for each in of_series if x is None or each.x == x}

@@ -9,8 +9,8 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.scaling import Scaling, summing_s
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.comparison import Comparison, Known, differing
-from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, words
+from tsuishi.report.parts.comparison import Comparison, Known, differing_axes
+from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
 from tsuishi.verdicts.evidence import Evidence
@@ -27,10 +27,10 @@ _SPEEDS = ("distinct_images_per_s", "throughput_images_per_s")
 _MOST_LINES = 12
 
 
-def scalings(comparison: Comparison) -> View:
+def scaling_view(comparison: Comparison) -> View:
     """Speed-up and efficiency of several devices, measured and published."""
     results = _scalings(comparison)
-    telling = {*differing(result.axes for result in results), STRATEGY} - {DEVICES, NODES, BATCH_SIZE}
+    telling = {*differing_axes(result.axes for result in results), STRATEGY} - {DEVICES, NODES, BATCH_SIZE}
     rows = [
         {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency, **_ends(result)}
         for result in results
@@ -104,7 +104,14 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
         of_kind, over_nodes = [result for result in results if _kind(result) == place], place[1]
         axes = (NODES, DEVICES, BATCH_SIZE) if over_nodes else (DEVICES, BATCH_SIZE)
         one = t("on one node") if over_nodes else t("on one device")
-        columns = ["", t("case"), *(words().axis(axis).called for axis in axes), one, t("speed-up"), t("efficiency")]
+        columns = [
+            "",
+            t("case"),
+            *(vocabulary_in_use().axis(axis).called for axis in axes),
+            one,
+            t("speed-up"),
+            t("efficiency"),
+        ]
         summed = any(result.summing_share is not None for result in of_kind)
         columns += [t("sum of gradients")] if summed else []
         rows = []
@@ -117,7 +124,7 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
             speedup = Cell(digits(result.speedup), result.speedup, (" – ".join(ends),) if ends else (), "number")
             rows.append([*name, *map(text_cell, counts), speedup, efficiency, *([_summing(result)] if summed else [])])
         if rows:
-            yield Table(columns, rows, t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
+            yield Table(columns, rows, title=t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
 
 
 def _summing(result: Scaling) -> Cell:
@@ -196,7 +203,7 @@ def _efficiency_chart(rows: list[dict[str, Any]], environments: list[str]) -> di
     colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
     shapes = {"domain": cases, "range": [figures.SHAPES[index % len(figures.SHAPES)] for index in range(len(cases))]}
     of_size = {
-        "title": words().axis(BATCH_SIZE).drawn_as,
+        "title": vocabulary_in_use().axis(BATCH_SIZE).drawn_as,
         "axis": {"values": sorted({row["batch_size"] for row in rows}), "format": "d"},
         "scale": {"type": "log", "base": 2, "nice": False, "padding": 12},
     }

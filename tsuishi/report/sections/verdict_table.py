@@ -122,10 +122,12 @@ class Verdicts:
             return
         yield View((Heading(t("Which published claims hold here")), self._table()), verdict_rows(self.judgements))
         if differences := tuple(self._deviations()):
-            yield View((Bullets(differences, t("What the cases of these verdicts do differently from the source")),))
+            yield View(
+                (Bullets(differences, title=t("What the cases of these verdicts do differently from the source")),)
+            )
         reasons = self._not_tested()
         if reasons:
-            yield View((Bullets(reasons, t("Not tested, and what a test needs")),))
+            yield View((Bullets(reasons, title=t("Not tested, and what a test needs")),))
         yield View((self._printed_table(),), {"self_consistency": list(printed_rows(self.printed))})
         yield View((self._regions_table(),))
 
@@ -134,7 +136,7 @@ class Verdicts:
         columns += [t("holds if"), t("found"), t("published"), "n"]
         every = list(_alike(self.judgements))
         rows, anchors = [self._row(alike) for alike in every], _anchors(alike[0] for alike in every)
-        return Table(columns, rows, t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2), anchors=anchors)
+        return Table(columns, rows, title=t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2), anchors=anchors)
 
     def _row(self, alike: Sequence[Judgement]) -> list[Cell]:
         judgement = alike[0]
@@ -244,7 +246,7 @@ class Verdicts:
         ]
         title = t("Whether the sources' own numbers bear out their claims")
         anchors = _anchors(self.printed, own=True)
-        return Table(columns, rows, title, folded=True, notes=notes, filters=(1, 2), anchors=anchors)
+        return Table(columns, rows, title=title, folded=True, notes=notes, filters=(1, 2), anchors=anchors)
 
     def _regions_table(self) -> Table:
         """The regions of every check, with the reasons in the sources' files."""
@@ -262,7 +264,7 @@ class Verdicts:
             for (source, _), claim in claims.items()
             for check in claim.checks
         ]
-        return Table(columns, rows, t("What each claim is compared with, and why"), folded=True, filters=(1,))
+        return Table(columns, rows, title=t("What each claim is compared with, and why"), folded=True, filters=(1,))
 
     def _printed_verdict(self, printed: PrintedVerdict) -> Cell:
         if printed.verdict is None:

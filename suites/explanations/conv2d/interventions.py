@@ -3,9 +3,10 @@
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
-from tsuishi.report.explanations.conv2d.steps import STEP, Step, find_step, folded
 from tsuishi.report.parts.compared_times import times
+
+from .observations import Observations, amounts, towers
+from .steps import STEP, Step, find_step, folded
 
 _RUNS = {"first_run_s": mark("first runs"), "later_run_s": mark("later runs")}
 

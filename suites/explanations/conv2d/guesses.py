@@ -4,9 +4,12 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d import overhead
-from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
-from tsuishi.report.explanations.conv2d.observations import (
+from tsuishi.report.parts.compared_times import SAME, SURE_CONFIDENCE, Timed, compared, ratio_of_ratios, times
+from tsuishi.report.parts.wording import label
+
+from . import overhead
+from .equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
+from .observations import (
     SCIPY,
     SCIPY_ALL_CORES,
     STEADY,
@@ -16,8 +19,6 @@ from tsuishi.report.explanations.conv2d.observations import (
     per_cent,
     towers,
 )
-from tsuishi.report.parts.compared_times import CONFIDENCE, SAME, Timed, compared, ratio_of_ratios, times
-from tsuishi.report.parts.wording import label
 
 
 class Change(NamedTuple):
@@ -182,7 +183,7 @@ def _advantage(measured: Observations, axes: dict[str, int]) -> _Advantage | Non
 def _grown(base: _Advantage, larger: _Advantage, change: Change) -> str:
     """The verdict on a guess, from the ratio of two advantages."""
     grown = ratio_of_ratios((larger.scipy, larger.compute), (base.scipy, base.compute))
-    interval, same = grown.interval(CONFIDENCE), math.log(SAME)
+    interval, same = grown.interval(SURE_CONFIDENCE), math.log(SAME)
     favoured = t(change.for_scipy if grown.value < 0 else change.for_framework)
     if interval is None:
         seen = t(change.same) if -same <= grown.value <= same else favoured

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from suites.explanations.input_pipeline import PipelineOrDevice
 from tests.synthetic_run import TF, SyntheticRun, steady_samples
 from tests.words import WORDS
-from tsuishi.report.explanations.input_pipeline import PipelineOrDevice
 from tsuishi.report.parts.wording import worded
 from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence

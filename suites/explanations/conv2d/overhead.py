@@ -3,8 +3,9 @@
 import math
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.observations import KERAS, STEADY, NotTested, Observations, amounts, per_cent
 from tsuishi.report.parts.compared_times import Timed, compared, line_of
+
+from .observations import KERAS, STEADY, NotTested, Observations, amounts, per_cent
 
 _THROUGH_KERAS = {
     "first_run_s": mark("A first run takes {keras} through Keras, and {graph} in a graph that is fed: {verdict}."),

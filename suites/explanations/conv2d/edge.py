@@ -3,8 +3,9 @@
 from itertools import pairwise
 
 from tsuishi.base.language import in_words, prose, t
-from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, towers
-from tsuishi.report.explanations.conv2d.steps import Step, find_step
+
+from .observations import NotTested, Observations, amounts, towers
+from .steps import Step, find_step
 
 # The two sides of the edge: the first words of the search's metrics.
 SIDES = ("largest_folded", "smallest_unfolded")

@@ -1,9 +1,10 @@
 """First runs beside later runs, and beside first runs on a device that has done something before."""
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.interventions import runs
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, per_cent, towers
 from tsuishi.report.parts.compared_times import compared
+
+from .interventions import runs
+from .observations import Observations, amounts, per_cent, towers
 
 # Axes of the first runs that leave out a part of it, with what was done.
 _WARMED = {"warmed": "device"}

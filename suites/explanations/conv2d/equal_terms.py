@@ -4,7 +4,10 @@ import math
 from typing import Any
 
 from tsuishi.base.language import in_words, prose, t
-from tsuishi.report.explanations.conv2d.observations import (
+from tsuishi.report.parts.compared_times import compared
+from tsuishi.report.parts.wording import capital, label
+
+from .observations import (
     SCIPY,
     SCIPY_ALL_CORES,
     STEADY,
@@ -13,8 +16,6 @@ from tsuishi.report.explanations.conv2d.observations import (
     per_cent,
     towers,
 )
-from tsuishi.report.parts.compared_times import compared
-from tsuishi.report.parts.wording import capital, label
 
 COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
 _FLOAT32_BYTES = 4

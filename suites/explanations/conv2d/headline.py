@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import t
-from tsuishi.report.explanations.conv2d.diagnosis import cause, is_folding
-from tsuishi.report.explanations.conv2d.observations import Observations
-from tsuishi.report.explanations.conv2d.steps import Step, the_step
-from tsuishi.report.parts.compared_times import CONFIDENCE, at_least, near_end, times
+from tsuishi.report.parts.compared_times import SURE_CONFIDENCE, at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
+
+from .diagnosis import cause, is_folding
+from .observations import Observations
+from .steps import Step, the_step
 
 
 def headline(measured: Observations) -> Headline | None:
@@ -17,7 +18,7 @@ def headline(measured: Observations) -> Headline | None:
     if step is None:
         return None
     slow, fast = (measured.timed(step.quantity, devices=count) for count in (step.below, step.above))
-    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
+    interval = slow.over(fast).interval(SURE_CONFIDENCE) if slow and fast else None
     sure = interval is not None and interval.low > 0
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
     fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}

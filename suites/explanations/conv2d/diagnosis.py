@@ -5,11 +5,14 @@ knowledge about frameworks from elsewhere.
 """
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d import equal_terms, guesses, interventions
-from tsuishi.report.explanations.conv2d.edge import about_edge, about_more_images
-from tsuishi.report.explanations.conv2d.first_run import about_first_run, about_start
-from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, towers
-from tsuishi.report.explanations.conv2d.steps import (
+from tsuishi.report.parts.compared_times import SAME
+from tsuishi.report.parts.explanation import Paragraph
+
+from . import equal_terms, guesses, interventions
+from .edge import about_edge, about_more_images
+from .first_run import about_first_run, about_start
+from .observations import NotTested, Observations, amounts, towers
+from .steps import (
     Step,
     about_step,
     folded,
@@ -17,8 +20,6 @@ from tsuishi.report.explanations.conv2d.steps import (
     gone_without_folding,
     the_step,
 )
-from tsuishi.report.parts.compared_times import SAME
-from tsuishi.report.parts.explanation import Paragraph
 
 # A case with a single trial has no spread, so nothing says what the next trial would take.
 ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from suites.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
+from suites.explanations.conv2d.observations import observations
 from tests.gpu_run import two_gpus
 from tests.report.compared import evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
-from tsuishi.report.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
-from tsuishi.report.explanations.conv2d.observations import observations
 
 # Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
 Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]

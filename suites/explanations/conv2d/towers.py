@@ -9,8 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.explanations.conv2d.observations import towers
-from tsuishi.report.explanations.conv2d.steps import STEP
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.columns import WHERE
 from tsuishi.report.parts.comparison import Comparison, published_name
@@ -27,6 +25,9 @@ from tsuishi.report.parts.wording import (
     text_cell,
 )
 from tsuishi.results.schema import Column
+
+from .observations import towers
+from .steps import STEP
 
 RUN_TIMES = ("first_run_s", "later_run_s")
 RATIOS = (
@@ -114,7 +115,7 @@ class Towers:
         columns = ["", "", *[towers([count]) for count in counts]]
         if self._step:
             columns.append(t("{below} ÷ {above} towers", below=self._step[0], above=self._step[1]))
-        return Table(columns, rows, title, folded=folded)
+        return Table(columns, rows, title=title, folded=folded)
 
     def ratios(self) -> list[dict[str, Any]]:
         """The rows of ratios.csv: every line that has both numbers of devices of the step."""

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from suites.explanations.parity import largest_difference, loss_distances
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun
 from tests.words import WORDS
-from tsuishi.report.explanations.parity import largest_difference, loss_distances
 from tsuishi.report.parts.blocks import View
 
 CASE = WORDS.case({"suite": "parity", "protocol": "steady", "model": "cnn10", "strategy": "none", "devices": 1})

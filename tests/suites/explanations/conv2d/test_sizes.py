@@ -6,10 +6,10 @@ Numbers as measured: 1,680 images of 50x50 float32 in TensorFlow 1.13, which fol
 from pathlib import Path
 from typing import Any
 
+from suites.explanations.conv2d.observations import base_case
+from suites.explanations.conv2d.towers import by_towers
 from tests.report.compared import compared, evidence_of, page_of, tables, texts
 from tests.synthetic_run import TF, SyntheticRun, conv2d_case
-from tsuishi.report.explanations.conv2d.observations import base_case
-from tsuishi.report.explanations.conv2d.towers import by_towers
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.specs.case import Case
 

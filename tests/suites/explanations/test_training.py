@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from suites.explanations.training import FromLiteralToSteady
 from tests.report.compared import evidence_of, factors
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.report.explanations.training import FromLiteralToSteady
 
 LITERAL = {"protocol": "literal"}
 HOST, PINNED, AHEAD = ({"batches": value} for value in ("host", "host_pinned", "host_ahead"))

@@ -22,4 +22,4 @@ class PrintedNumbers(Explanation):
                 "its imports, and the time between lines. They do not wait for the device either."
             ),
         )
-        yield View((Bullets(items, t("Numbers of a script"), warning=True),))
+        yield View((Bullets(items, title=t("Numbers of a script"), warning=True),))

@@ -51,7 +51,7 @@ def loss_distances(comparison: Comparison) -> View:
             cells.append([text_cell(comparison.name(case_id)), text_cell(count), number_cell(difference)])
             rows.append({**comparison.axes[case_id], "environments": count, "largest_loss_difference": difference})
     columns = [t("case"), t("environments"), t("largest relative difference")]
-    return View((Table(columns, cells, t("The loss, between environments")),) if cells else (), {"parity": rows})
+    return View((Table(columns, cells, title=t("The loss, between environments")),) if cells else (), {"parity": rows})
 
 
 def largest_difference(losses: Mapping[str, float]) -> float | None:

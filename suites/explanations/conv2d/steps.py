@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import prose, t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
 from tsuishi.report.parts.compared_times import how_sure, times
+
+from .observations import Observations, amounts, towers
 
 # From n to m towers, division of the work saves a factor of m / n. A step saves at least so many times that factor.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.

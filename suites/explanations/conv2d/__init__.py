@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-from tsuishi.report.explanations.conv2d.diagnosis import diagnose
-from tsuishi.report.explanations.conv2d.headline import headline
-from tsuishi.report.explanations.conv2d.observations import Observations, observations
-from tsuishi.report.explanations.conv2d.towers import RATIOS, RUN_TIMES, by_towers
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanation, Headline, Paragraph
+
+from .diagnosis import diagnose
+from .headline import headline
+from .observations import Observations, observations
+from .towers import RATIOS, RUN_TIMES, by_towers
 
 
 class SlowAndFastTowers(Explanation):

@@ -1,0 +1,67 @@
+"""A run as pandas frames, for notebooks: `tsuishi.load_run`."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from tsuishi.base.checkout import Checkout
+from tsuishi.report.parts import columns
+from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.parts.wording import worded
+from tsuishi.report.sections.verdict_rows import verdict_rows
+from tsuishi.results import schema
+from tsuishi.results.directory import open_run
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.vocabulary import vocabulary
+from tsuishi.verdicts.conclusions import conclude
+from tsuishi.verdicts.evidence import Evidence
+
+
+class RunFrames(NamedTuple):
+    """The frames of a run; `meanings` says what every column is: table, column, type, description.
+
+    trials: a row for each trial, with the axes of its case. samples, metrics, telemetry: as measured, by `trial_id`.
+    estimates: a row for each trial and quantity; cases: for each case, environment and quantity, with axes and spread.
+    verdicts: a row for each check of each claim in each environment. Names of columns have units (`_s`, `_mib`, `_j`,
+    `_w`, `_percent`); numbers of a metric or quantity are in the `unit` of their row.
+    """
+
+    trials: pd.DataFrame
+    samples: pd.DataFrame
+    metrics: pd.DataFrame
+    telemetry: pd.DataFrame
+    estimates: pd.DataFrame
+    cases: pd.DataFrame
+    verdicts: pd.DataFrame
+    meanings: pd.DataFrame
+
+
+def frames(path: str | os.PathLike[str]) -> RunFrames:
+    """The frames of the run in this folder, in the words of this checkout and against its sources.
+
+    Raises UserError where it is no run, or a file is unreadable.
+    """
+    checkout, run = Checkout(), Path(path)
+    words = vocabulary(checkout.suites)
+    evidence = Evidence([open_run(run.parent, str(run))], read_sources(checkout.published, words), words)
+    with worded(evidence.words):
+        rows = {
+            "cases": [row for comparison in every_comparison(evidence) for row in comparison.rows()],
+            "verdicts": verdict_rows(conclude(evidence).judgements)["verdicts"],
+        }
+    declared = columns.tables(evidence, {})
+    made = {name: pd.DataFrame(columns.filled(declared[name], some)) for name, some in rows.items()}
+    results, described = evidence.results, {**declared, **schema.OF_A_TRIAL}
+    ids = results.trials["trial_id"]
+    measured = {"samples": results.samples, "metrics": results.metrics, "telemetry": results.telemetry}
+    for name, frame in measured.items():
+        made[name] = frame.drop(columns="trial").assign(trial_id=ids.loc[frame["trial"]].to_numpy())
+    about = [
+        (name, column.name, column.type, column.description)
+        for name in RunFrames._fields[:-1]
+        for column in described[name]
+    ]
+    meanings = pd.DataFrame(about, columns=["table", "column", "type", "description"])
+    return RunFrames(trials=results.trials, estimates=evidence.estimates, meanings=meanings, **made)
