@@ -23,7 +23,7 @@ from invoke.main import program
 
 from tsuishi.base import files
 from tsuishi.base.settings import read_settings
-from tsuishi.results import directory, hash_chain
+from tsuishi.results import directory, manifest
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.runner import Runner
 
@@ -63,7 +63,7 @@ def main() -> None:
     stopwatch.watch(os, "fsync", "disk")
     stopwatch.watch(files, "sync_all", "disk")
     stopwatch.watch(files, "size_and_sha256", "digests")
-    stopwatch.watch(hash_chain.HashChain, "add", "chain")
+    stopwatch.watch(manifest.Manifest, "add", "manifest")
     stopwatch.watch(RunDirectory, "gather", "tables")
     stopwatch.watch(Runner, "run", "all else")
     program.run(["invoke", "--search-root", str(ROOT), "run-suite", *(sys.argv[1:] or SMALL)], exit=False)

@@ -45,7 +45,7 @@ PIECES = (
 # Modules that look for expressions in the texts of others.
 SEARCHING = (
     *("tsuishi.archives.anonymity", "tsuishi.archives.secret_search", "tsuishi.archives.archive_check"),
-    *("tsuishi.base.redaction", "tsuishi.results.gathered", "tsuishi.results.record_files"),
+    *("tsuishi.base.redaction", "tsuishi.results.record_files"),
     *("tsuishi.report.output.csv_files", "tsuishi.report.output.typesetting"),
 )
 PUBLISHED = "a-long-text"

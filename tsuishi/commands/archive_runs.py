@@ -27,8 +27,7 @@ from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import OF_ITS_USER
-from tsuishi.results.verification import Verification, verify
+from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 
 _FOLDER = "archives"
 # A page draws its charts by script, and an archive holds nothing that runs where somebody opens it.

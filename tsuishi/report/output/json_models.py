@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, with_config
 
 from tsuishi.report.parts import blocks
 from tsuishi.report.parts.wording import Cell
-from tsuishi.results.quick_verification import Level
+from tsuishi.results.verification import Level
 
 # What is not described is not there.
 _exactly = with_config(ConfigDict(extra="forbid"))
