@@ -29,11 +29,11 @@ from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import OF_ITS_USER, Assurance, Verification, verify
+from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 Verified = Verification | ArchiveVerification
-Found = TypeVar("Found", Verification, ArchiveVerification, Verified, Assurance)
+Found = TypeVar("Found")
 
 # Of an entry in a ZIP file, without its name.
 _HEADER_BYTES = 30

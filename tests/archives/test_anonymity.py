@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.archived import files_of, listed
+from tests.archived import files_of
 from tests.job import invoke
-from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, environment, steady_samples
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, environment, listed, steady_samples
 from tests.words import WORDS
 from tsuishi.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
 from tsuishi.archives.archive_check import verify_archive

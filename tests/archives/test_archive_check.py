@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.archived import files_of, listed, listed_example, packed, rewritten
+from tests.archived import files_of, listed_example, packed, rewritten
 from tests.hostile_run import HOSTILE
-from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
+from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, listed
 from tests.words import WORDS
 from tsuishi.archives import archive_check, archive_manifest
 from tsuishi.archives.archive_check import ArchiveVerification, verify_archive

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import files_of, listed, listed_example
+from tests.archived import files_of, listed_example
 from tests.job import invoke
-from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
+from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, listed
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.base.checkout import Checkout
 from tsuishi.environments.provenance import is_asked, workload_record

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import listed, packed
+from tests.archived import packed
 from tests.job import invoke
 from tests.report.sections.test_against_baseline import of_a_script, session
+from tests.synthetic_run import listed
 from tsuishi.results.directory import RunDirectory
 
 THEN = "20261101-080000-quick,20261102-080000-quick,20261103-080000-quick"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import listed, packed
+from tests.archived import packed
 from tests.commands.test_tasks import checkout, invoke
 from tests.reports import table_of
-from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, listed, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.source import read_source

@@ -96,20 +96,16 @@ def copy_there_and_back(path: Path) -> None:
     away.rename(path)
 
 
-CHANGES: dict[str, Callable[[SyntheticRun], None]] = {
+CHANGES: dict[str, Callable[[SyntheticRun], object]] = {
     "a trial is added": lambda run: add(run, 1 + max(trial.repetition for _, trial in run.directory.finished())),
     "a trial is removed": lambda run: shutil.rmtree(first(run)),
     "a trial's table is removed": lambda run: (first(run) / "telemetry.csv").unlink(missing_ok=True),
     "a trial's table is another of the same size and time": alter_a_table,
     "a gathered table is stale": lambda run: (run.directory.path / "samples.csv").write_text("trial_id,phase\n"),
     "the manifest's end is lost": lambda run: os.truncate(run.directory.path / "manifest-sha256.txt", 100),
-    "the run is gathered and listed": lambda run: void(listed(run.finish())),
+    "the run is gathered and listed": lambda run: listed(run.finish()),
     "the run is copied there and back": lambda run: copy_there_and_back(run.directory.path),
 }
-
-
-def void(value: object) -> None:
-    pass
 
 
 @settings(max_examples=15, deadline=None)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -118,7 +119,10 @@ def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
     tmp_path_factory: pytest.TempPathFactory, duration_s: float, energy_j: float, reason: str, flags: dict[str, object]
 ) -> None:
     run = SyntheticRun(tmp_path_factory.mktemp("run") / "run")
-    told = {"phases": [Phase(name="measure", begin_s=duration_s, end_s=None)], "command": ["python", "-c", 'x,\n"y']}
+    told: dict[str, Any] = {
+        "phases": [Phase(name="measure", begin_s=duration_s, end_s=None)],
+        "command": ["python", "-c", 'x,\n"y'],
+    }
     run.add(
         training_case(16), TF, duration_s=duration_s, energy_j=energy_j, reason=reason, exit_code=-9, simulated=None,
         reported={"flags": flags}, settings={"epochs": 3, "stop_at": 0.1}, status="failed", **told,

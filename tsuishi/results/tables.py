@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from tsuishi.base import files, toml
+from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import visible
 from tsuishi.results import schema
@@ -38,8 +38,8 @@ _DETAILS: Mapping[str, TypeAdapter[Any]] = {
 class RunTables(NamedTuple):
     """The tables of a run. `trials`: the columns of schema.TRIALS, in the order of their ids.
 
-    `details`: by the names of schema.DETAILS, a function that gives the value of a trial by its place. `tables`: by
-    name; `trial` is the place of a row's trial, and the rows of a trial lie together, in the order of the trials.
+    `details`: by the names of schema.DETAILS, the texts of all trials, for `detail`. `tables`: by name; `trial` is the
+    place of a row's trial, and the rows of a trial lie together, in the order of the trials.
     """
 
     trials: pd.DataFrame
@@ -73,14 +73,13 @@ def read(folder: Path, run: Path) -> RunTables:
     return RunTables(frame, details, tables)
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def detail(name: str, text: str) -> Any:
     """The value of a column of schema.DETAILS; None for an empty cell. Raises UserError where it is none."""
     if not text:
         return None
     try:
-        value = visible(json.loads(text))
-        return _DETAILS[name].validate_json(toml.canonical_json(value), strict=True)
+        return _DETAILS[name].validate_json(json.dumps(visible(json.loads(text))), strict=True)
     except (ValidationError, ValueError, RecursionError) as error:
         raise UserError(f"trials.csv: column '{name}' has {text[:60]}, which it cannot have; {ALL_OF_IT}") from error
 
@@ -111,7 +110,11 @@ def _parsed(file: IO[Any], columns: Sequence[Column]) -> pd.DataFrame:
         low_memory=False,
     )
     text = _texts if columns[:1] == schema.TRIALS[:1] else _categories
-    typed = {"integer": _integers, "number": np.asarray, "boolean": _booleans}
+    typed: dict[str, Callable[[np.ndarray], Any]] = {
+        "integer": _integers,
+        "number": lambda values: values,
+        "boolean": _booleans,
+    }
     values = {column.name: typed.get(column.type, text)(frame[column.name].to_numpy()) for column in columns}
     return pd.DataFrame(values, copy=False)
 
@@ -129,13 +132,9 @@ def _integers(values: np.ndarray) -> pd.arrays.IntegerArray:
     missing = np.isnan(values)
     whole = np.where(missing, 1, values)
     for number in whole[(np.floor(whole) != whole) | (np.abs(whole) >= 2**63)].tolist():
-        _check_whole(number)
+        if int(number) != number or abs(number) >= 2**63:
+            raise ValueError(f"{number!r} is no integer")
     return pd.arrays.IntegerArray(whole.astype("int64"), missing)
-
-
-def _check_whole(number: float) -> None:
-    if int(number) != number or abs(number) >= 2**63:
-        raise ValueError(f"{number!r} is no integer")
 
 
 def _categories(values: np.ndarray) -> "pd.Categorical[Any]":
@@ -151,7 +150,7 @@ def _categories(values: np.ndarray) -> "pd.Categorical[Any]":
 def _wrong_cells(path: Path, run: Path, columns: Sequence[Column]) -> Iterator[UserError]:
     """An error for each cell that is not of its column's type, with the file of the trial that it is from."""
     check: dict[str, Callable[[str], object]] = {
-        "integer": lambda cell: cell and _check_whole(float(cell)),
+        "integer": lambda cell: _integers(np.array([float(cell or "nan")])),
         "number": lambda cell: cell and float(cell),
         "boolean": _BOOLEANS.__getitem__,
     }
@@ -186,7 +185,7 @@ def joined(runs: Sequence[RunTables]) -> RunTables:
 
 def _joined(columns: Sequence["pd.Series[Any]"]) -> Any:
     if isinstance(columns[0].dtype, pd.CategoricalDtype):
-        return pd.api.types.union_categoricals(columns, sort_categories=True)
+        return pd.api.types.union_categoricals([*columns], sort_categories=True)
     return pd.concat(columns, ignore_index=True)
 
 
