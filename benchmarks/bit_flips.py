@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 Verified = Verification | ArchiveVerification
-Found = TypeVar("Found")
 
 # Of an entry in a ZIP file, without its name.
 _HEADER_BYTES = 30
@@ -118,7 +117,7 @@ def is_found(run: RunDirectory, path: Path, chance: np.random.Generator, words: 
     return not flipped((path, 0, path.stat().st_size), chance, partial(verify, run, words)).is_verified
 
 
-def flipped(place: tuple[Path, int, int], chance: np.random.Generator, verification: Callable[[], Found]) -> Found:
+def flipped(place: tuple[Path, int, int], chance: np.random.Generator, verification: Callable[[], Any]) -> Any:
     """What the verification says while a bit of a place is flipped."""
     path, begin, end = place
     at = int(chance.integers(8 * begin, 8 * end))

@@ -119,10 +119,8 @@ def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
     tmp_path_factory: pytest.TempPathFactory, duration_s: float, energy_j: float, reason: str, flags: dict[str, object]
 ) -> None:
     run = SyntheticRun(tmp_path_factory.mktemp("run") / "run")
-    told: dict[str, Any] = {
-        "phases": [Phase(name="measure", begin_s=duration_s, end_s=None)],
-        "command": ["python", "-c", 'x,\n"y'],
-    }
+    phases, command = [Phase(name="measure", begin_s=duration_s, end_s=None)], ["python", "-c", 'x,\n"y']
+    told: dict[str, Any] = {"phases": phases, "command": command}
     run.add(
         training_case(16), TF, duration_s=duration_s, energy_j=energy_j, reason=reason, exit_code=-9, simulated=None,
         reported={"flags": flags}, settings={"epochs": 3, "stop_at": 0.1}, status="failed", **told,
@@ -134,7 +132,7 @@ def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
     assert trial["reason"] == visible(csv_value(reason))
     assert pd.isna(trial["simulated"])
     (found,) = results.records.values()
-    assert (found.phases, found.command) == (told["phases"], told["command"])
+    assert (found.phases, found.command) == (phases, command)
     assert (found.flags, found.settings) == (visible(flags), {"epochs": 3, "stop_at": 0.1})
 
 

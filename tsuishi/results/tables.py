@@ -109,7 +109,7 @@ def _parsed(file: IO[Any], columns: Sequence[Column]) -> pd.DataFrame:
         index_col=False,
         low_memory=False,
     )
-    text = _texts if columns[:1] == schema.TRIALS[:1] else _categories
+    text: Callable[[np.ndarray], Any] = _texts if columns[:1] == schema.TRIALS[:1] else _categories
     typed: dict[str, Callable[[np.ndarray], Any]] = {
         "integer": _integers,
         "number": lambda values: values,
