@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,7 @@ from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import OF_ITS_USER
-from tsuishi.results.verification import Verification, verify
+from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 Verified = Verification | ArchiveVerification
@@ -117,9 +117,7 @@ def is_found(run: RunDirectory, path: Path, chance: np.random.Generator, words: 
     return not flipped((path, 0, path.stat().st_size), chance, partial(verify, run, words)).is_verified
 
 
-def flipped(
-    place: tuple[Path, int, int], chance: np.random.Generator, verification: Callable[[], Verified]
-) -> Verified:
+def flipped(place: tuple[Path, int, int], chance: np.random.Generator, verification: Callable[[], Any]) -> Any:
     """What the verification says while a bit of a place is flipped."""
     path, begin, end = place
     at = int(chance.integers(8 * begin, 8 * end))

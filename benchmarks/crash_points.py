@@ -47,7 +47,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.report.output.folder import make_report
 from tsuishi.report.output.vega import Drawings
-from tsuishi.results import directory, hash_chain
+from tsuishi.results import directory, manifest
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.run.new_run import run_suite
@@ -195,9 +195,9 @@ class Resumption(Run):
         for folder in (unnamed, measured):
             folder.rename(folder.with_name(f".partial-{folder.name}"))
         shutil.rmtree(not_begun)
-        chain = the_run(self.template).path / hash_chain.FILE
-        lines = chain.read_text(encoding="utf-8").splitlines(keepends=True)
-        chain.write_text("".join(itertools.takewhile(lambda line: "/trial.json" not in line, lines)), encoding="utf-8")
+        path = the_run(self.template).path / manifest.ONCE
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(itertools.takewhile(lambda line: "trials/" not in line, lines)), encoding="utf-8")
 
 
 class Report(Scenario):

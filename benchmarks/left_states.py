@@ -34,7 +34,7 @@ from invoke import main as invoke
 from benchmarks.crash_points import Changes
 from tests.bench import REAL, make_checkout
 from tsuishi.base.checkout import Checkout
-from tsuishi.results import directory
+from tsuishi.results import directory, manifest
 
 FAULTS = ("traceback", "code", "no path", "whole", "not whole")
 _CODES = {0, 1, 3, 4, 5, 130}
@@ -184,10 +184,10 @@ def _undo(run: Path) -> None:
     (second / "trial.json").unlink()
     second.rename(second.with_name(f".partial-{second.name}"))
     shutil.rmtree(third)
-    chain = run / "chain.jsonl"
-    lines = chain.read_text(encoding="utf-8").splitlines(keepends=True)
+    listed = run / manifest.ONCE
+    lines = listed.read_text(encoding="utf-8").splitlines(keepends=True)
     place = next(number for number, line in enumerate(lines) if f"{second.name}/" in line or f"{third.name}/" in line)
-    chain.write_text("".join(lines[:place]), encoding="utf-8")
+    listed.write_text("".join(lines[:place]), encoding="utf-8")
 
 
 def signature(folder: Path) -> tuple[object, ...]:

@@ -24,8 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.archived import chained
-from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TORCH, SyntheticRun, listed, steady_samples, training_case
 from tsuishi.base.checkout import Checkout
 from tsuishi.stream.events import MAX_EVENT_BYTES, parse_event
 
@@ -45,7 +44,7 @@ PIECES = (
 # Modules that look for expressions in the texts of others.
 SEARCHING = (
     *("tsuishi.archives.anonymity", "tsuishi.archives.secret_search", "tsuishi.archives.archive_check"),
-    *("tsuishi.base.redaction", "tsuishi.results.gathered", "tsuishi.results.record_files"),
+    *("tsuishi.base.redaction", "tsuishi.results.record_files"),
     *("tsuishi.report.output.csv_files", "tsuishi.report.output.typesetting"),
 )
 PUBLISHED = "a-long-text"
@@ -134,7 +133,7 @@ def made_run(path: Path, log: bytes) -> Path:
     run = SyntheticRun(path)
     trial = run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4))
     (run.directory.trials / trial / "log.txt.gz").write_bytes(gzip.compress(log, 1))
-    return chained(run.finish()).path
+    return listed(run.finish()).path
 
 
 def command_s(folder: Path, run: Path, *words: str) -> float:

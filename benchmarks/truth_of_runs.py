@@ -58,7 +58,7 @@ def faults() -> Iterator[Fault]:
     yield Fault("each claim at 5 %", word, (("tsuishi.verdicts.conclusions.decide", alone),))
     yield Fault("the median of the blocks", stalls, (("tsuishi.estimates.timed_blocks.mean_step_s", median),))
     yield Fault("all days are one", days, (("tsuishi.estimates.contrasts._in_sessions", _no_sessions),))
-    yield Fault("copies are runs of their own", copies, (("tsuishi.results.given_runs.common", _nothing_common),))
+    yield Fault("copies are runs of their own", copies, (("tsuishi.results.frames.common", _nothing_common),))
     yield Fault("no row is looked at", broken, (("tsuishi.results.frames.exclude", _nothing_excluded),))
     yield Fault("no unit is looked at", units, (("tsuishi.results.frames.exclude", _nothing_excluded),))
     yield Fault("what failed is forgotten", failed, (("tsuishi.verdicts.checks._absent", _nothing_absent),))

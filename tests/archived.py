@@ -1,4 +1,4 @@
-"""Runs as others hand them over: with a chain, in an archive, and in archives that somebody altered."""
+"""Runs as others hand them over: with a manifest, in an archive, and in archives that somebody altered."""
 
 import hashlib
 import json
@@ -7,28 +7,20 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.synthetic_run import write_example
+from tests.synthetic_run import listed, write_example
 from tsuishi.archives import archive_manifest, zip_container
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.archives.bundle import Bundle
 from tsuishi.archives.derived import derived
 from tsuishi.archives.member_names import MANIFEST, RECORD, RUNS
-from tsuishi.results import hash_chain
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
-from tsuishi.results.quick_verification import OF_ITS_USER
+from tsuishi.results.verification import OF_ITS_USER
 
 
-def chained(run: RunDirectory) -> RunDirectory:
-    """The run with the chain that a runner leaves."""
-    trials = [f"trials/{folder.name}/trial.json" for folder in run.finished_folders()]
-    HashChain(run.path).add([*run.files(), *trials])
-    return run
-
-
-def chained_example(path: Path) -> RunDirectory:
-    """The example of tests.synthetic_run with a chain."""
-    return chained(write_example(path))
+def listed_example(path: Path) -> RunDirectory:
+    """The example of tests.synthetic_run with a manifest."""
+    return listed(write_example(path))
 
 
 def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {}) -> str:
@@ -37,7 +29,7 @@ def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {})
     for run in runs:
         bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
     named = [
-        ArchivedRun(run_id=run.id, root=hash_chain.read(run.path).root, trials=len(run.finished_folders()))
+        ArchivedRun(run_id=run.id, root=manifest.read(run.path).root, trials=len(run.finished_folders()))
         for run in runs
     ]
     record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))

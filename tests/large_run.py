@@ -1,10 +1,11 @@
 """A run of any size that nobody made: the cases of the real suites, CPUs and two GPUs, as the runner writes them.
 
-Written without the runner's care for power cuts, and its tables beside the trials instead of after them: 10,000 trials
-take seconds. Numbers are made up (a line over batch sizes, with noise of a few per cent) and the same for a seed.
+Written without the runner's care for power cuts: 10,000 trials take seconds. Numbers are made up (a line over batch
+sizes, with noise of a few per cent) and the same for a seed.
 """
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tests import synthetic_run
-from tests.words import TRIAL_COLUMNS, WORDS
+from tests.words import WORDS
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory
@@ -78,8 +79,6 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
     }
     workloads = {one.case.suite: run.workload_record(one.case.suite) for one in planned}
     cases = {one.case.id: directory.add(CaseRecord(one.case.axes)) for one in planned}
-    gathered: dict[str, list[str]] = {table: [_line(schema.names(table))] for table in schema.OF_A_TRIAL}
-    gathered["trials"] = [_line(TRIAL_COLUMNS)]
     for one in sorted(planned, key=lambda one: one.name):
         records = {
             "case_record": cases[one.case.id], "environment_record": environments[one.environment],
@@ -94,18 +93,19 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
         }
         folder = directory.trials / trial["trial_id"]
         folder.mkdir()
-        (folder / "trial.json").write_text(json.dumps(trial, indent=2) + "\n")
-        (folder / "log.txt.gz").write_bytes(_LOG)
+        files = {"log.txt.gz": _LOG}
         for table, lines in tables.items():
-            head = _line(schema.names(table)[1:])
-            (folder / f"{table}.csv").write_text("".join([head, *lines]))
-            gathered[table] += [f"{trial['trial_id']},{line}" for line in lines]
-        row = {**trial, **one.case.axes}
-        gathered["trials"].append(_line(_text(row.get(name)) for name in TRIAL_COLUMNS))
+            files[f"{table}.csv"] = "".join([_line(schema.names(table)[1:]), *lines]).encode()
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        trial["files"] = {
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
+        }
+        (folder / "trial.json").write_text(json.dumps(trial, indent=2) + "\n")
     directory.write_run(RunRecord.model_validate_json(json.dumps(run.run)))
-    for table, lines in gathered.items():
-        (path / f"{table}.csv").write_text("".join(lines))
-    return directory
+    directory.gather(WORDS)
+    return synthetic_run.listed(directory)
 
 
 def _planned(rng: np.random.Generator) -> Iterator[Planned]:
@@ -223,7 +223,3 @@ def _telemetry(one: Planned, ticks: int, rng: np.random.Generator) -> list[str]:
 
 def _line(values: Any) -> str:
     return ",".join(values) + "\n"
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

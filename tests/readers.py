@@ -12,14 +12,14 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tests.archived import chained_example, packed
+from tests.archived import listed_example, packed
 from tests.words import WORDS
 from tsuishi.archives import zip_container
 from tsuishi.archives.archive_check import verify_archive
 from tsuishi.archives.zip_container import BadArchive
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.results import hash_chain
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.results.verification import verify
@@ -83,7 +83,7 @@ def _edited(content: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 def readers(root: Path) -> dict[str, Reader]:
     """The readers by name, with their files under a new folder."""
     checkout = Checkout()
-    run = chained_example(root / "run")
+    run = listed_example(root / "run")
     trial = run.finished_folders()[0]
     record = next(path for path in run.record_files() if path.name.startswith("environment"))
     packed(root / "archive.zip", [run])
@@ -101,7 +101,8 @@ def readers(root: Path) -> dict[str, Reader]:
         "suite": (lambda path: read_suite(path, WORDS), root, "parity.toml", of(checkout.suites, "parity.toml")),
         "axes": (lambda path: vocabulary(path.parent), root / "words", "axes.toml", of(checkout.suites, "axes.toml")),
         "source": (lambda path: read_sources(path.parent, WORDS), published, name, of(checkout.published, name)),
-        "chain": (lambda path: hash_chain.read(path.parent), run.path, hash_chain.FILE, b""),
+        "manifest": (lambda path: manifest.read(path.parent), run.path, manifest.ONCE, b""),
+        "chain": (lambda path: manifest.read(path.parent), run.path, manifest.CHAIN, b""),
         "run.json": (_run, run.path, "run.json", b""),
         "record": (_run, run.records, record.name, b""),
         "trial.json": (_run, trial, "trial.json", b""),

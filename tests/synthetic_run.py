@@ -10,7 +10,7 @@ from typing import Any
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.plan.trials import trial_slug
-from tsuishi.results import schema, trial_folders
+from tsuishi.results import manifest, schema, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import RECORDS, CaseRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
@@ -156,6 +156,17 @@ class SyntheticRun:
         self.directory.write_run(RunRecord.model_validate_json(json.dumps(self.run)))
         self.directory.gather(WORDS)
         return self.directory
+
+
+def listed(run: RunDirectory) -> RunDirectory:
+    """The run with the manifest that a runner leaves."""
+    (run.path / manifest.ONCE).unlink(missing_ok=True)
+    of_run = manifest.Manifest(run.path)
+    for _, trial in run.finished():
+        of_run.add(trial)
+    of_run.add_records(run.record_files())
+    manifest.write_anew(run.path, run.written_anew())
+    return run
 
 
 def write_example(path: Path, started_at: str = SyntheticRun.started_at) -> RunDirectory:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.archived import chained, files_of
+from tests.archived import files_of
 from tests.job import invoke
-from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, environment, steady_samples
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, environment, listed, steady_samples
 from tests.words import WORDS
 from tsuishi.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
 from tsuishi.archives.archive_check import verify_archive
@@ -20,11 +20,9 @@ from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.redaction import HIDDEN
-from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.results.quick_verification import UNCHAINED
-from tsuishi.results.verification import verify
+from tsuishi.results.verification import OF_ITS_USER, verify
 
 RUN_ID = "20261121-080000-planted"
 USER, HOST, SITE = "grace-hopper", "univac-7", "wheels.site.lan"
@@ -84,7 +82,7 @@ def planted_run(path: Path, plant: Planting) -> RunDirectory:
         file.write("first line\n" * 10_000 + plant() + "\n" + "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n"
                    "-----END OPENSSH PRIVATE KEY-----\n" + plant() + "\n")  # fmt: skip
     run.add(conv2d_case(devices=2), TORCH, [("first_run", 0, 1, 840, 0.5)] * 1, framework=plant())
-    return chained(run.finish())
+    return listed(run.finish())
 
 
 @pytest.fixture
@@ -148,14 +146,14 @@ def test_forty_secrets_are_in_no_anonymous_archive(folder: Path) -> None:
 def test_a_run_without_secrets_is_archived_whole_and_twice_the_same(folder: Path) -> None:
     run = SyntheticRun(folder / "results" / RUN_ID)
     run.add(conv2d_case(), TORCH, [("first_run", 0, 1, 840, 0.5)])
-    directory = chained(run.finish())
+    directory = listed(run.finish())
     for name in ("a.zip", "b.zip"):
         result = invoke(folder, "archive", "--to", str(folder / name))
         assert (result.returncode, result.stderr) == (0, "")
     assert (folder / "a.zip").read_bytes() == (folder / "b.zip").read_bytes()
     there = files_of(folder / "a.zip")
     for path in directory.path.rglob("*"):
-        if path.is_file() and path.name not in UNCHAINED - {hash_chain.FILE}:
+        if path.is_file() and path.name not in OF_ITS_USER:
             assert there[f"runs/{RUN_ID}/{path.relative_to(directory.path)}"] == path.read_bytes()
     assert b'family-names: "Hopper"' in there["CITATION.cff"]
     assert not json.loads(there[RECORD])["scrubbed"]
@@ -164,7 +162,7 @@ def test_a_run_without_secrets_is_archived_whole_and_twice_the_same(folder: Path
 def test_what_lies_beside_the_files_of_a_run_is_no_part_of_it(folder: Path) -> None:
     run = SyntheticRun(folder / "results" / RUN_ID)
     run.add(conv2d_case(), TORCH)
-    directory = chained(run.finish())
+    directory = listed(run.finish())
     (directory.path / ".env").write_text(secret(1))
     assert invoke(folder, "archive", "--to", str(folder / "a.zip")).returncode == 1
     assert not (folder / "a.zip").exists()
@@ -219,7 +217,7 @@ def test_a_scrubbed_run_is_read_as_a_run(tmp_path: Path) -> None:
 def test_a_run_that_names_nobody_is_left_as_it_is(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / RUN_ID)
     run.add(conv2d_case(), TORCH, steady_samples(840, [0.1] * 4))
-    _, altered = scrubbed(chained(run.finish()), tmp_path / "copy", Scrubber(identity()), WORDS)
+    _, altered = scrubbed(listed(run.finish()), tmp_path / "copy", Scrubber(identity()), WORDS)
     assert altered == ["run.json"]  # its seal is of a user
 
 

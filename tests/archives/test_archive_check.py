@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.archived import chained, chained_example, files_of, packed, rewritten
+from tests.archived import files_of, listed_example, packed, rewritten
 from tests.hostile_run import HOSTILE
-from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
+from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, listed
 from tests.words import WORDS
 from tsuishi.archives import archive_check, archive_manifest
 from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
@@ -30,12 +30,12 @@ JSON = f"{RUNS}/{RUN_ID}/run.json"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    return chained_example(tmp_path_factory.mktemp("runs") / RUN_ID)
+    return listed_example(tmp_path_factory.mktemp("runs") / RUN_ID)
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    return chained_example(tmp_path_factory.mktemp("other") / OTHER_ID)
+    return listed_example(tmp_path_factory.mktemp("other") / OTHER_ID)
 
 
 @pytest.fixture(scope="module")
@@ -366,7 +366,7 @@ def test_a_pipe_or_a_folder_is_no_archive(tmp_path: Path) -> None:
 def test_a_run_with_hostile_names_is_archived_and_verified(tmp_path: Path) -> None:
     made = SyntheticRun(tmp_path / "20260101-000000-hostile", profile=HOSTILE, arguments={HOSTILE: HOSTILE})
     made.add(conv2d_case(), TORCH, status="failed", reason=HOSTILE)
-    packed(tmp_path / "hostile.zip", [chained(made.finish())])
+    packed(tmp_path / "hostile.zip", [listed(made.finish())])
     assert verify_archive(tmp_path / "hostile.zip", WORDS).faults == []
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import chained, chained_example, files_of
+from tests.archived import files_of, listed_example
 from tests.job import invoke
-from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
+from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, listed
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.base.checkout import Checkout
 from tsuishi.environments.provenance import is_asked, workload_record
@@ -23,10 +23,10 @@ RUN_ID, OTHER_ID = "20261121-080000-example", "20261122-080000-other"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs, an archive of both, and the keys of two people."""
     folder = tmp_path_factory.mktemp("folder")
-    chained_example(folder / "results" / RUN_ID)
+    listed_example(folder / "results" / RUN_ID)
     other = SyntheticRun(folder / "results" / OTHER_ID)
     other.add(conv2d_case(), TORCH, [("first_run", 0, 1, 840, 0.5)])
-    chained(other.finish())
+    listed(other.finish())
     made = invoke(folder, "archive", "--run", f"{RUN_ID},{OTHER_ID}", "--to", str(folder / "out"))
     assert (made.returncode, made.stderr) == (0, "")
     for name in ("ada", "bob"):

@@ -10,7 +10,7 @@ import rocrate
 from rocrate_validator import services
 from rocrate_validator.models import Severity
 
-from tests.archived import chained_example, files_of, packed, rewritten
+from tests.archived import files_of, listed_example, packed, rewritten
 from tsuishi.archives.archive_description import described
 from tsuishi.archives.citation import authors_of, citation
 from tsuishi.archives.crate import About, metadata
@@ -68,7 +68,7 @@ def issues(path: Path, severity: Severity) -> list[str]:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    run = chained_example(tmp_path / "20261121-080000-example")
+    run = listed_example(tmp_path / "20261121-080000-example")
     packed(tmp_path / "archive.zip", [run])
     names = [*files_of(tmp_path / "archive.zip"), MANIFEST]
     return rewritten(tmp_path / "archive.zip", {CRATE: metadata(ABOUT, [described(run)], names)})

@@ -122,7 +122,7 @@ journal = Journal(Path(sys.argv[1]))
 run = journal.work / "results" / "a-run"
 run.mkdir(parents=True)
 (run / "run.json").write_text("{}")
-(run / "gathered.npz").write_text("made again")
+(run / ".lock").write_text("held")
 journal.add(1, judged("a thing", True, "1, expected | 1"))
 journal.pack([run])
 journal.add(2, judged("another", False, "1, expected 2"))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import chained, packed
+from tests.archived import packed
 from tests.commands.test_tasks import checkout, invoke
 from tests.reports import table_of
-from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, listed, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.source import read_source
@@ -25,7 +25,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.add(training_case(16), TORCH, blocks, repetition)
     run.add(conv2d_case(devices=2), TF, [("first_run", 0, 1, 840, 1.5)], simulated=True)
     run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 2.5), ("later_runs", 0, 1, 840, 0.5)])
-    packed(folder / "a.tsuishi.zip", [chained(run.finish())])
+    packed(folder / "a.tsuishi.zip", [listed(run.finish())])
     return folder / "a.tsuishi.zip"
 
 
@@ -76,7 +76,7 @@ def test_a_report_compares_with_it(published: Path, archive: Path) -> None:
 def test_an_archive_without_a_number_writes_no_source(published: Path, tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "20261121-080000-simulated")
     run.add(conv2d_case(devices=2), TF, [("first_run", 0, 1, 840, 1.5)], simulated=True)
-    packed(tmp_path / "b.tsuishi.zip", [chained(run.finish())])
+    packed(tmp_path / "b.tsuishi.zip", [listed(run.finish())])
     refused = invoke(published, "publish", str(tmp_path / "b.tsuishi.zip"), "--name", "nothing")
     assert refused.returncode == 1
     assert "none of its numbers can be published" in refused.stderr

@@ -8,7 +8,7 @@ import pytest
 from tests.bench import make_checkout
 from tests.run.test_runner import session
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.verification import OF_ITS_USER
 from tsuishi.run.new_run import run_suite
 
 
@@ -31,6 +31,6 @@ def made(bench: Path) -> RunDirectory:
 def run(made: RunDirectory, tmp_path: Path) -> RunDirectory:
     """A copy of the run, as somebody else gets it: its seal is not of this user."""
     shutil.copytree(made.path, tmp_path / made.id)
-    for name in UNCHAINED - {"chain.jsonl"}:
+    for name in OF_ITS_USER:
         (tmp_path / made.id / name).unlink(missing_ok=True)
     return RunDirectory(tmp_path / made.id)

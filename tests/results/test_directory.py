@@ -22,6 +22,7 @@ from tests.words import WORDS, case
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
+from tsuishi.base.printable import visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory, known_runs, new_run_id, open_run
 from tsuishi.results.records import CaseRecord, MachineRecord, TrialRecord
@@ -259,7 +260,7 @@ def test_hostile_text_in_a_reason_stays_in_its_cell(run: RunDirectory) -> None:
     run.gather(WORDS)
     found = rows(run.path / "trials.csv")
     assert [row["status"] for row in found] == ["failed", "ok"]
-    assert found[0]["reason"] == HOSTILE.replace("\r\n", "\n").replace("\r", "\n")
+    assert found[0]["reason"] == visible(HOSTILE.replace("\r\n", "\n").replace("\r", "\n"))
     assert read_json(run.trials / id_of(1) / "trial.json")["reason"] == HOSTILE
 
 

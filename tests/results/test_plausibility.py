@@ -1,16 +1,17 @@
 """What cannot be is a fault, also of a run whose chain and digests fit: whoever made it wrote them anew."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.synthetic_run import listed
 from tests.words import WORDS
-from tsuishi.results import hash_chain
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.verification import verify
 
 
@@ -22,15 +23,14 @@ def of_status(run: RunDirectory, status: str) -> Path:
 def say(folder: Path, **said: Any) -> None:
     """Change trial.json; the digests of the trial's files are made to fit."""
     record = json.loads((folder / "trial.json").read_text())
-    files = {path.name: hash_chain.about(path).content() for path in folder.iterdir() if path.name != "trial.json"}
+    files = {path.name: manifest.about(path).content() for path in folder.iterdir() if path.name != "trial.json"}
     (folder / "trial.json").write_text(json.dumps({**record, **said, "files": files}))
 
 
 def faults(run: RunDirectory) -> list[str]:
-    """The faults of a run after its tables were gathered and its chain was written anew, without the folder of runs."""
-    (run.path / hash_chain.FILE).unlink()
+    """The faults of a run after its tables and its manifest were made anew, without the folder of runs."""
     run.gather(WORDS)
-    HashChain(run.path).add([*run.files(), *(f"trials/{folder.name}/trial.json" for folder in run.finished_folders())])
+    listed(run)
     return [fault.removeprefix(f"{run.trials}/") for fault in verify(run, WORDS).faults]
 
 
@@ -38,7 +38,7 @@ def phase(name: str, begin_s: float, end_s: float | None) -> dict[str, Any]:
     return {"name": name, "begin_s": begin_s, "end_s": end_s}
 
 
-def test_a_forged_chain_alone_is_no_fault(run: RunDirectory) -> None:
+def test_a_forged_manifest_alone_is_no_fault(run: RunDirectory) -> None:
     assert faults(run) == []
 
 
@@ -132,8 +132,10 @@ def test_a_trial_in_the_folder_of_another_is_a_fault(run: RunDirectory) -> None:
     other = of_status(run, "failed")
     for name in ("trial.json", "samples.csv"):
         shutil.copy(other / name, folder / name)
-    (run.path / hash_chain.FILE).unlink()
-    HashChain(run.path).add([*run.files(), *(f"trials/{path.name}/trial.json" for path in run.finished_folders())])
+    for name in ("trial.json", "samples.csv"):
+        path = run.path / manifest.ONCE
+        digest = manifest.about(folder / name).sha256
+        path.write_text(re.sub(rf"[0-9a-f]{{64}}(?=  trials/{folder.name}/{name})", digest, path.read_text()))
     assert any("it is of another trial than its folder" in fault for fault in verify(run, WORDS).faults)
 
 

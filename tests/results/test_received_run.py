@@ -18,8 +18,8 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands import listing
-from tsuishi.results import gathered
 from tsuishi.results.directory import RunDirectory, known_runs, open_run, sealed
+from tsuishi.results.frames import read_runs
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.run.tally import Tally
@@ -202,20 +202,20 @@ def test_a_run_of_ours_under_another_name_is_reported_and_not_resumed(root: Path
     run = run_of(root)
     copied = Path(shutil.copytree(run.path, run.path.with_name("29990101-000000-copied")))
     assert "is not yours to go on with" in refused(root)
-    assert len(gathered.read(RunDirectory(copied))[0].names) == 1
+    assert len(read_runs([RunDirectory(copied)], WORDS).trials) == 1
 
 
 def test_a_run_that_was_made_before_runs_were_marked_is_reported_and_not_resumed(root: Path) -> None:
     run = run_of(root)
     receive(run, {name: value for name, value in content(run).items() if name != "mac"})
     assert "made by an earlier tsuishi" in refused(root)
-    assert len(gathered.read(run)[0].names) == 1
+    assert len(read_runs([run], WORDS).trials) == 1
 
 
 Reader = Callable[[RunDirectory], object]
 READS: dict[str, Reader] = {
     "finished": lambda run: list(run.finished()),
-    "gathered": lambda run: gathered.read(run),
+    "report": lambda run: read_runs([run], WORDS),
     "gather": lambda run: run.gather(WORDS),
 }
 READERS = pytest.mark.parametrize("read", READS.values(), ids=READS)
@@ -230,7 +230,7 @@ def test_a_link_out_of_a_run_is_refused_by_name(root: Path, tmp_path: Path, read
     linked.rename(tmp_path / "outside")
     linked.symlink_to(tmp_path / "outside")
     if which == "records":
-        read = READS["gathered"]  # only a report looks through all of them
+        read = READS["report"]  # only a report looks through all of them
     with pytest.raises(UserError) as caught:
         read(run)
     assert str(linked) in str(caught.value)
@@ -271,7 +271,7 @@ def test_a_record_whose_content_is_not_that_of_its_name_is_refused(root: Path) -
     record = next(path for path in run.record_files() if path.name.startswith("environment"))
     record.write_text(record.read_text().replace("host", "tsoh"))
     with pytest.raises(UserError) as caught:
-        gathered.read(run)
+        read_runs([run], WORDS)
     assert str(caught.value) == (
         f"{record}: its content is not that of its name; copy the run again, or remove what is wrong"
     )
@@ -285,7 +285,7 @@ def test_what_a_record_says_of_another_type_is_refused(root: Path, wrong: Any) -
     altered = record.with_name(f"environment-{toml.digest(said)}.json")
     altered.write_text(json.dumps(said))
     with pytest.raises(UserError, match=rf"^{altered}: key 'variables.*; copy the run again, or remove what is wrong$"):
-        gathered.read(run)
+        read_runs([run], WORDS)
 
 
 def _fifo(path: Path) -> None:

@@ -1,41 +1,44 @@
 """Tables that trials wrote: odd files are read as plain files are, and trials with impossible values are excluded."""
 
 import csv
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reports import make_report, markdown_of
-from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, listed, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import visible
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import outcomes, read_runs
-from tsuishi.results.gathered import read_visible
-from tsuishi.results.record_files import parsed
+from tsuishi.results.facts import Phase
+from tsuishi.results.frames import dict_rows, outcomes, read_runs
+from tsuishi.results.record_files import parsed, read_visible
 from tsuishi.results.records import TrialRecord
-from tsuishi.results.tables import frame
-from tsuishi.results.trial_tables import Parts
+from tsuishi.results.schema import csv_value
 
 HEAD = "phase,index,steps,images,seconds\n"
 
 
-def samples(tmp_path: Path, *texts: str | bytes) -> pd.DataFrame:
-    """The table of trials 0, 1, … whose parts have these texts."""
-    parts = Parts("samples")
+def run_of(tmp_path: Path, *texts: str | bytes) -> RunDirectory:
+    """A run whose trials 0, 1, … have tables of samples with these texts."""
+    run = SyntheticRun(tmp_path / "run")
     for number, text in enumerate(texts):
-        folder = tmp_path / str(number)
-        folder.mkdir(parents=True)
-        (folder / "samples.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-        parts.add(str(folder))
-    return frame("samples", parts.table())
+        trial = run.add(training_case(16), TF, repetition=number + 1)
+        (run.directory.trials / trial / "samples.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return run.finish()
+
+
+def samples(tmp_path: Path, *texts: str | bytes) -> pd.DataFrame:
+    return read_runs([run_of(tmp_path, *texts)], WORDS).samples
 
 
 def test_rows_have_their_trials_number_in_front(tmp_path: Path) -> None:
@@ -51,9 +54,9 @@ def test_texts_that_all_look_like_numbers_stay_texts(tmp_path: Path) -> None:
 
 
 def test_a_trial_without_a_part_has_no_rows(tmp_path: Path) -> None:
-    parts = Parts("samples")
-    parts.add(str(tmp_path))
-    assert frame("samples", parts.table()).empty
+    run = run_of(tmp_path, HEAD)
+    (run.finished_folders()[0] / "samples.csv").unlink()
+    assert read_runs([run], WORDS).samples.empty
 
 
 @pytest.mark.parametrize(
@@ -91,24 +94,46 @@ def test_a_row_with_too_many_values_loses_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("row", "column"), [("measure,0,1,2,fast", "seconds"), ("measure,0,1.5,2,1.0", "steps")])
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, row: str, column: str) -> None:
-    with pytest.raises(UserError, match=rf"/0/samples\.csv: column '{column}' should be of type"):
+    with pytest.raises(UserError, match=rf"/trials/\S+\.r1\.a1/samples\.csv: column '{column}' should be of type"):
         samples(tmp_path, f"{HEAD}{row}\n")
 
 
-@given(st.lists(st.tuples(st.text(), st.integers(0, 10**9), st.floats(1e-9, 1e9)), max_size=5))
-def test_whatever_is_written_is_read(
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.text(), st.integers(0, 10**9), st.floats(5e-324, 1e300)), max_size=5))
+def test_whatever_is_written_is_read_exactly(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int, float]]
 ) -> None:
-    folder = tmp_path_factory.mktemp("trial")
-    with (folder / "samples.csv").open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEAD.strip().split(","))
-        writer.writerows((phase.replace("\r", ""), 0, steps, 1, seconds) for phase, steps, seconds in rows)
-    parts = Parts("samples")
-    parts.add(str(folder))
-    found = frame("samples", parts.table())
-    assert found["steps"].tolist() == [steps for _, steps, _ in rows]
-    assert found["seconds"].tolist() == [seconds for *_, seconds in rows]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEAD.strip().split(","))
+    writer.writerows((phase.replace("\r", ""), 0, steps, 1, seconds) for phase, steps, seconds in rows)
+    run = run_of(tmp_path_factory.mktemp("run"), text.getvalue().encode(errors="surrogatepass"))
+    for found in (read_runs([run], WORDS), read_runs([listed(run)], WORDS)):
+        assert found.samples["steps"].tolist() == [steps for _, steps, _ in rows]
+        assert found.samples["seconds"].tolist() == [seconds for *_, seconds in rows]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(0, 1e15), st.floats(0, 1e15), st.text(), st.dictionaries(st.text(), st.integers() | st.text()))
+def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
+    tmp_path_factory: pytest.TempPathFactory, duration_s: float, energy_j: float, reason: str, flags: dict[str, object]
+) -> None:
+    run = SyntheticRun(tmp_path_factory.mktemp("run") / "run")
+    phases, command = [Phase(name="measure", begin_s=duration_s, end_s=None)], ["python", "-c", 'x,\n"y']
+    told: dict[str, Any] = {"phases": phases, "command": command}
+    run.add(
+        training_case(16), TF, duration_s=duration_s, energy_j=energy_j, reason=reason, exit_code=-9, simulated=None,
+        reported={"flags": flags}, settings={"epochs": 3, "stop_at": 0.1}, status="failed", **told,
+    )  # fmt: skip
+    results = read_runs([listed(run.finish())], WORDS)
+    assert results.assurances["run"].has_tables
+    (trial,) = dict_rows(results.trials)
+    assert (trial["duration_s"], trial["energy_j"], trial["exit_code"]) == (duration_s, energy_j, -9)
+    assert trial["reason"] == visible(csv_value(reason))
+    assert pd.isna(trial["simulated"])
+    (found,) = results.records.values()
+    assert (found.phases, found.command) == (phases, command)
+    assert (found.flags, found.settings) == (visible(flags), {"epochs": 3, "stop_at": 0.1})
 
 
 @given(st.recursive(st.text() | st.integers(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)))

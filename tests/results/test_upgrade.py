@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.archived import chained_example
+from tests.archived import listed_example
 from tests.job import invoke
 from tests.words import WORDS
 from tsuishi.archives.archive_check import unpacked_runs
@@ -70,7 +70,7 @@ def test_other_schemas_are_refused_in_a_line(version: object, why: str) -> None:
 def test_an_older_run_is_read_as_one_of_today_and_its_files_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = chained_example(tmp_path / "20261121-080000-example")
+    run = listed_example(tmp_path / "20261121-080000-example")
     today, file = run.run(), run.path / "run.json"
     old = read_json(file)
     write_json(file, {**old, "schema_version": 0, "how_long": old.pop("profile"), "mac": "ab"})

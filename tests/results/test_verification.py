@@ -1,9 +1,11 @@
 """Verification: of a run that a runner really made, every altered, lost or added file is named."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,17 +18,19 @@ from tests.job import invoke
 from tests.run.test_runner import session
 from tests.synthetic_run import write_example
 from tests.words import WORDS
+from tsuishi.archives.archive_check import unpacked_runs
 from tsuishi.base import seals
 from tsuishi.base.errors import UserError
-from tsuishi.results import hash_chain, quick_verification
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.frames import read_runs
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.results.verification import Verification, verify
+from tsuishi.results.verification import UNLISTED, Verification, verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
 FLIPS = 300
+KEPT = Path(__file__).parents[1] / "archives" / "schema-1.zip"
 
 
 @pytest.fixture
@@ -43,24 +47,22 @@ def verified(run: RunDirectory) -> Verification:
 
 
 def test_a_run_is_what_its_runner_wrote(made: RunDirectory, run: RunDirectory) -> None:
-    no_part = quick_verification.UNCHAINED
-    size = sum(path.stat().st_size for path in files_of(run) if path.name not in no_part)
+    size = sum(path.stat().st_size for path in files_of(run) if path.name not in UNLISTED)
     found = verified(run)
     assert (found.faults, found.trials, found.bytes, found.is_verified) == ((), 3, size, True)
-    assert found.root == hash_chain.read(made.path).root
+    assert found.root == manifest.read(made.path).root
 
 
-def test_a_file_that_is_written_anew_gets_a_line_each_time_also_with_the_same_size(run: RunDirectory) -> None:
-    chain, table = HashChain(run.path), run.path / "trials.csv"
-    chain.add(["trials.csv"])
-    roots = [hash_chain.read(run.path).root]
-    for content in ("a", "b", "b", "a"):
-        table.write_text(content)
-        chain.add(["trials.csv"])
-        assert hash_chain.read(run.path).last["trials.csv"] == hash_chain.about(table)
-        roots.append(hash_chain.read(run.path).root)
-    assert roots[2] == roots[3]
-    assert len({*roots}) == 4
+def test_sha256sum_finds_every_file_as_it_was_also_after_a_trial_was_removed_and_measured_again(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "unsupported")
+    run = run_suite(session(tmp_path))
+    shutil.rmtree(first_trial(run))
+    resume(session(tmp_path), run.id)
+    command = ["sha256sum", "--check", "--strict", manifest.ANEW, manifest.ONCE]
+    done = subprocess.run(command, cwd=run.path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    checked = {line.removesuffix(": OK") for line in done.stdout.splitlines()}
+    assert checked == {str(path.relative_to(run.path)) for path in files_of(run) if path.name not in UNLISTED}
 
 
 def test_a_run_may_lie_in_a_folder_of_another_name(run: RunDirectory, tmp_path: Path) -> None:
@@ -69,7 +71,7 @@ def test_a_run_may_lie_in_a_folder_of_another_name(run: RunDirectory, tmp_path: 
 
 
 def test_every_flipped_bit_is_found(run: RunDirectory, somebody_else: None) -> None:
-    """In every file of the run, its chain included."""
+    """In every file of the run, its manifest included."""
     chance, paths = np.random.default_rng(20261124), files_of(run)
     flipped = [paths[number % len(paths)] for number in range(FLIPS)]
     assert [path for path in flipped if not is_found(run, path, chance, WORDS)] == []
@@ -82,7 +84,7 @@ def first_trial(run: RunDirectory) -> Path:
 
 def lose_a_trial(run: RunDirectory) -> Path:
     shutil.rmtree(first_trial(run))
-    return first_trial(run).parent
+    return run.trials
 
 
 def lose_a_log(run: RunDirectory) -> Path:
@@ -118,7 +120,7 @@ def alter_a_table_and_its_digest(run: RunDirectory) -> Path:
     folder = first_trial(run)
     record = json.loads((folder / "trial.json").read_text())
     (folder / "metrics.csv").write_text("name,value,unit\nanswer,43,1\n")
-    record["files"]["metrics.csv"] = hash_chain.about(folder / "metrics.csv").content()
+    record["files"]["metrics.csv"] = manifest.about(folder / "metrics.csv").content()
     (folder / "trial.json").write_text(json.dumps(record))
     return folder / "trial.json"
 
@@ -153,53 +155,63 @@ def test_what_is_lost_added_or_altered_is_named(
     assert any(str(changed) in fault for fault in found.faults), found.faults
 
 
-def test_a_table_that_the_trials_do_not_give_is_a_fault_even_where_the_chain_has_it(run: RunDirectory) -> None:
+def test_a_table_that_the_trials_do_not_give_is_a_fault_even_where_its_digest_is_right(run: RunDirectory) -> None:
     path = run.path / "samples.csv"
     path.write_text(path.read_text().replace(",0.5\n", ",0.4\n"))
-    HashChain(run.path).add(["samples.csv"])
+    manifest.write_anew(run.path, ["samples.csv"])
     (fault,) = verified(run).faults
     assert fault.startswith(f"{path}: not what the trials give")
 
 
-def test_a_run_without_a_chain_is_not_verified(tmp_path: Path) -> None:
+def test_a_run_without_a_manifest_is_not_verified(tmp_path: Path) -> None:
     run = write_example(tmp_path / "older")
     found = verified(run)
     assert not found.is_verified
     assert "made before there was verification" in found.faults[0]
 
 
-def lines(run: RunDirectory) -> list[str]:
-    return (run.path / hash_chain.FILE).read_text().splitlines(keepends=True)
+def lines(run: RunDirectory, name: str = manifest.ONCE) -> list[str]:
+    return (run.path / name).read_text().splitlines(keepends=True)
+
+
+def cut_before_trial(run: RunDirectory, number: int, rest: str = "") -> None:
+    """As if the runner had been killed before it listed a trial, which the folder has."""
+    places = [place for place, line in enumerate(lines(run)) if line.endswith("/trial.json\n")]
+    (run.path / manifest.ONCE).write_text("".join(lines(run)[: places[number - 1] + 1]) + rest)
 
 
 @pytest.mark.parametrize(
-    ("cut", "why"),
+    ("name", "cut", "why"),
     [
-        (lambda text: [*text[:3], *text[4:]], "line 4 does not follow the line before it"),
-        (lambda text: [text[1], text[0], *text[2:]], "line 1 does not follow the line before it"),
-        (lambda text: [*text, "{}\n"], "line [0-9]+: "),
-        (lambda text: [*text, text[-1][:20]], "its last line is not whole"),
+        (manifest.ONCE, lambda text: [*text, "{}\n"], "line [0-9]+ is not as tsuishi writes it"),
+        (manifest.ONCE, lambda text: [*text, text[-1][:20]], "its last line is not whole"),
+        (manifest.ONCE, lambda text: [*text, "0" * 64 + text[0][64:]], "line [0-9]+: .* has another digest before"),
+        (manifest.ONCE, lambda text: [text[0].replace("records", "..")], "line 1 is not as tsuishi writes it"),
+        (manifest.CHAIN, lambda text: [*text[:3], *text[4:]], "line 4 does not follow the line before it"),
+        (manifest.CHAIN, lambda text: [text[1], text[0], *text[2:]], "line 1 does not follow the line before it"),
+        (manifest.CHAIN, lambda text: [*text, "{}\n"], "line [0-9]+ is not as tsuishi writes it"),
+        (manifest.CHAIN, lambda text: [*text, text[-1][:20]], "its last line is not whole"),
     ],
 )
-def test_a_chain_with_a_line_out_of_its_place_is_refused(
-    run: RunDirectory, cut: Callable[[list[str]], list[str]], why: str
+def test_a_manifest_that_nobody_wrote_so_is_refused(
+    run: RunDirectory, older: RunDirectory, name: str, cut: Callable[[list[str]], list[str]], why: str
 ) -> None:
-    (run.path / hash_chain.FILE).write_text("".join(cut(lines(run))))
+    run = older if name == manifest.CHAIN else run
+    (run.path / name).write_text("".join(cut(lines(run, name))))
     with pytest.raises(UserError, match=why):
-        hash_chain.read(run.path)
+        manifest.read(run.path)
 
 
-def test_a_chain_that_lost_its_end_names_the_trials_after_it(run: RunDirectory) -> None:
-    (run.path / hash_chain.FILE).write_text("".join(lines(run)[:2]))
-    assert any("trial.json: not in the chain" in fault for fault in verified(run).faults)
+def test_a_manifest_that_lost_its_end_names_the_trials_after_it(run: RunDirectory) -> None:
+    (run.path / manifest.ONCE).write_text("".join(lines(run)[:2]))
+    assert any("trial.json: not in the manifest" in fault for fault in verified(run).faults)
 
 
-def test_a_resumed_run_chains_the_trial_that_its_runner_had_only_committed(tmp_path: Path) -> None:
+def test_a_resumed_run_lists_the_trial_that_its_runner_had_only_committed(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
-    # As if the runner had been killed right after the last commit, in the middle of a line.
-    places = [number for number, line in enumerate(lines(run)) if "/trial.json" in line]
-    (run.path / hash_chain.FILE).write_text("".join(lines(run)[: places[-1]]) + '{"about"')
+    # In the middle of a line.
+    cut_before_trial(run, -1, rest="0123456789abcdef")
     assert not verified(run).is_verified
     resume(session(tmp_path), run.id)
     assert verified(run).faults == ()
@@ -216,23 +228,55 @@ def test_a_trial_that_was_removed_and_measured_again_is_counted(tmp_path: Path) 
     assert (found.faults, found.removed, found.trials) == ((), 2, 2)
 
 
-def test_what_is_written_once_and_was_altered_is_not_chained_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["trial.json", "samples.csv", "log.txt.gz", "record"])
+def test_a_run_whose_files_were_altered_is_not_resumed_until_they_are_restored(tmp_path: Path, name: str) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
-    path = run.record_files()[0]
-    HashChain(run.path).add([f"records/{path.name}"])
-    path.write_text(path.read_text() + " ")
-    with pytest.raises(UserError, match=f"{path}: altered since it was written"):
-        HashChain(run.path).add([f"records/{path.name}"])
+    path = run.record_files()[0] if name == "record" else first_trial(run) / name
+    whole = path.read_bytes()
+    path.write_bytes(whole + b" ")
+    with pytest.raises(UserError) as caught:
+        resume(session(tmp_path), run.id)
+    assert str(caught.value).startswith(
+        f"run {run.id} was altered since it was measured: {path.relative_to(run.path)}: restore what was altered, or"
+    )
+    path.write_bytes(whole)
+    resume(session(tmp_path), run.id)
+    assert verified(run).faults == ()
 
 
-def test_trials_that_came_from_elsewhere_are_not_taken_into_the_chain(tmp_path: Path) -> None:
+def test_trials_that_came_from_elsewhere_are_not_taken_into_the_manifest(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported", "skipped", "raises")
     run = run_suite(session(tmp_path))
-    places = [number for number, line in enumerate(lines(run)) if "/trial.json" in line]
-    (run.path / hash_chain.FILE).write_text("".join(lines(run)[: places[-3]]))
-    with pytest.raises(UserError, match="3 trials are not in its chain"):
+    cut_before_trial(run, 1)
+    with pytest.raises(UserError, match="3 trials are not in its manifest"):
         resume(session(tmp_path), run.id)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> RunDirectory:
+    """A run of an earlier tsuishi, with a chain of digests in the place of a manifest."""
+    (run,) = unpacked_runs(KEPT, WORDS, tmp_path / "older").runs
+    return run
+
+
+def test_a_run_of_an_earlier_tsuishi_is_verified_and_its_tables_are_assured(older: RunDirectory) -> None:
+    found = verified(older)
+    assert (found.faults, found.root) == (
+        (),
+        hashlib.sha256(lines(older, manifest.CHAIN)[-1][:-1].encode()).hexdigest(),
+    )
+    (known,) = read_runs([older], WORDS).assurances.values()
+    assert known.level == "tables verified"
+
+
+@pytest.mark.parametrize("change", [lose_a_trial, lose_a_record, add_a_file, add_an_attempt, alter_run_json])
+def test_of_a_run_of_an_earlier_tsuishi_what_is_lost_added_or_altered_is_named(
+    older: RunDirectory, change: Callable[[RunDirectory], Path]
+) -> None:
+    changed = change(older)
+    found = verified(older)
+    assert any(str(changed) in fault for fault in found.faults), found.faults
 
 
 def test_versions_that_differ_from_the_environment_are_a_fault(run: RunDirectory) -> None:
@@ -255,7 +299,7 @@ def test_the_command_says_what_it_found(made: RunDirectory, run: RunDirectory) -
     os.truncate(run.path / "trials.csv", 10)
     done = invoke(run.path.parent, "verify", "--run", str(run.path))
     assert done.returncode == 1
-    assert f"{run.path}/trials.csv: altered: 10 bytes" in done.stdout
+    assert f"{run.path}/trials.csv: altered: its 10 bytes are not what the runner wrote" in done.stdout
     assert re.fullmatch(rf"run {run.id} is NOT verified: 3 trials, \d+ kB; faults: 1", done.stdout.splitlines()[-1])
 
 
@@ -266,5 +310,5 @@ def test_what_a_file_manager_leaves_is_no_part_of_a_run(made: RunDirectory, run:
     for folder in (run.path, run.records, run.trials, first_trial(run)):
         (folder / name).write_bytes(b"\0")
     found = verified(run)
-    assert (found.faults, found.root) == ((), hash_chain.read(made.path).root)
+    assert (found.faults, found.root) == ((), manifest.read(made.path).root)
     assert [path.name for path in run.record_files()] == [path.name for path in made.record_files()]

@@ -31,7 +31,7 @@ from tsuishi.plan.trials import scatter_name
 from tsuishi.report.output.folder import decided_so_far
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.frames import read_runs
-from tsuishi.results.hash_chain import about
+from tsuishi.results.manifest import about
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite

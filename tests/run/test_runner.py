@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -487,10 +488,15 @@ def test_a_trial_that_a_report_excludes_is_measured_again_and_then_counts_once(
     assert len(list(run.finished())) == len(attempts)
 
 
-def test_a_run_with_an_unreadable_table_is_resumed_all_the_same(tmp_path: Path) -> None:
+def test_a_run_with_an_altered_table_is_resumed_once_its_trial_is_removed(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "raises")
     run = run_suite(session(tmp_path))
-    (run.trials / trials(run)["ok"]["trial_id"] / "metrics.csv").write_text("altered")
+    table = run.trials / trials(run)["ok"]["trial_id"] / "metrics.csv"
+    table.write_text("altered")
+    with pytest.raises(UserError, match=f"{table.parent.name}/metrics.csv: restore what was altered, or remove"):
+        resume(session(tmp_path))
+    assert len(run.finished_folders()) == 2
+    shutil.rmtree(table.parent)
     resume(session(tmp_path))
     assert {name: trial["attempt"] for name, trial in trials(run).items()} == {"ok": 1, "raises": 2}
 

@@ -213,7 +213,7 @@ def test_the_same_description_may_be_there_twice(suites: Path) -> None:
 def test_no_axis_can_be_called_as_another_column_of_a_table() -> None:
     declared = tables(Evidence([], (), WORDS), {})
     of_reports = {column.name for columns in declared.values() for column in columns}
-    of_runs = {column.name for column in schema.TRIALS}
+    of_runs = {column.name for column in (*schema.TRIALS, *schema.DETAILS)}
     assert (of_reports | of_runs) - set(WORDS.axes) <= TAKEN
     assert not TAKEN & set(WORDS.axes)
     # The last three are columns of frames, on the way to a table.

@@ -1,7 +1,7 @@
 """Runs without the names of their user: words stand for users, homes, hosts, addresses and secrets.
 
-A scrubbed run is a run: its records have the names of their new content, trials cite these, and it has a chain of its
-own, so whatever reads runs reads it. What was found, its times and its cases stay as they were.
+A scrubbed run is a run: its records have the names of their new content, trials cite these, and it has a manifest of
+its own, so whatever reads runs reads it. What was found, its times and its cases stay as they were.
 """
 
 import getpass
@@ -23,11 +23,11 @@ from tsuishi.archives.secret_search import Secrets
 from tsuishi.base import files, toml
 from tsuishi.base.home import home
 from tsuishi.base.redaction import HIDDEN, redacted
-from tsuishi.results import hash_chain
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
-from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.manifest import Manifest
 from tsuishi.results.run_record import RunRecord
+from tsuishi.results.verification import UNLISTED
 from tsuishi.specs.vocabulary import Vocabulary
 
 # Names that are of no person and no machine.
@@ -47,6 +47,9 @@ _SITE = re.compile(
 )
 # Values that other files cite, and that name nobody.
 _FIXED = frozenset({"trial", "trial_id", "case", "case_id", "run_id", "environment", "files", "tables", "status"})
+
+# What a scrubbed run has of its own.
+_ANEW = UNLISTED | {manifest.ONCE}
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,9 @@ def _word(name: str) -> re.Pattern[str]:
 def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabulary) -> tuple[RunDirectory, list[str]]:
     """A copy of a run in the folder `into`, scrubbed; and the files that were altered, as paths in the run.
 
-    The tables and the chain of the run are made again. words: describes the axes of its cases.
+    The tables and the manifest of the run are made again. words: describes the axes of its cases.
     """
-    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*UNCHAINED, ".*"))
+    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*_ANEW, ".*"))
     copy = RunDirectory(into)
     renamed = {path.stem: _scrub_record(path, scrubber) for path in copy.record_files()}
     for folder in copy.finished_folders():
@@ -141,10 +144,11 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
     content = scrubber.values({key: value for key, value in copy.run().content().items() if key != "mac"})
     files.write_json(into / "run.json", RunRecord.model_validate_json(json.dumps(content)).content())
     copy.gather(words)
-    records = [f"records/{path.name}" for path in copy.record_files()]
-    trials = [f"trials/{folder.name}/trial.json" for folder in copy.finished_folders()]
-    chain = HashChain(into)
-    chain.add([*records, *trials, *(name for name in copy.files() if not name.startswith("records/"))])
+    listed = Manifest(into)
+    for _, trial in copy.finished():
+        listed.add(trial)
+    listed.add_records(copy.record_files())
+    manifest.write_anew(into, copy.written_anew())
     return copy, list(_altered(run.path, into, renamed))
 
 
@@ -172,9 +176,9 @@ def _scrub_trial(folder: Path, scrubber: Scrubber, renamed: dict[str, str]) -> N
         if key.endswith("_record") and value:
             changed[key] = renamed.get(value, value)
     if trial.get("files") is not None:
-        changed["files"] = {name: hash_chain.about(folder / name).content() for name in trial["files"]}
+        changed["files"] = {name: manifest.about(folder / name).content() for name in trial["files"]}
     if trial.get("tables") is not None:
-        changed["tables"] = {name: hash_chain.about(folder / f"{name}.csv").sha256 for name in trial["tables"]}
+        changed["tables"] = {name: manifest.about(folder / f"{name}.csv").sha256 for name in trial["tables"]}
     if changed != trial:
         files.write_json(path, changed)
 
@@ -191,7 +195,7 @@ def _altered(raw: Path, fresh: Path, renamed: dict[str, str]) -> Iterator[str]:
     """The files of a run, as they were named in it, whose content is not what it was."""
     for path in sorted(raw.rglob("*")):
         name = path.relative_to(raw).as_posix()
-        if path.is_dir() or name in UNCHAINED or "/." in f"/{name}":
+        if path.is_dir() or name in _ANEW or "/." in f"/{name}":
             continue
         now = f"records/{renamed[path.stem]}.json" if path.parent.name == "records" else name
         if files.read_bytes(path) != files.read_bytes(fresh / now):

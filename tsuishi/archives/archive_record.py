@@ -19,7 +19,7 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ArchivedRun(Record):
-    """A run of an archive. `root`: the digest that stands for the run, see results/hash_chain.py."""
+    """A run of an archive. `root`: the digest that stands for the run, see results/manifest.py."""
 
     run_id: Name
     root: _Digest

@@ -24,8 +24,7 @@ from tsuishi.environments import provenance
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import OF_ITS_USER
-from tsuishi.results.verification import Verification, verify
+from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 
 _FOLDER = "archives"
 _REMEDY = "--anonymous puts [redacted] in its place"

@@ -8,7 +8,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.units import counted
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
-from tsuishi.results import directory, quick_verification
+from tsuishi.results import directory, verification
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import PROFILES, Suite, every_suite
 
@@ -71,14 +71,14 @@ def _how_checked(claim: "Claim") -> str:
 def run_row(path: Path) -> tuple[str, ...]:
     """A row of the table of runs. The last cell says why a run cannot be read, or what of it was altered.
 
-    Trials are opened only where their names or sizes are not those that the run's chain has, or there is no chain.
+    Trials are parsed only where the run is not what its manifest says, or has none.
     """
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()
         folders = run.finished_folders()
-        found = quick_verification.assurance(run, quick_verification.sizes(run, folders))
-        if found.level == "tables verified":
+        found = verification.assurance(run, most=verification.LISTED)
+        if found.level in ("verified", "tables verified"):
             done = len({folder.name.rpartition(".a")[0] for folder in folders})
         else:
             done = len({trial.id.planned for _, trial in run.finished()})
@@ -91,5 +91,5 @@ def run_row(path: Path) -> tuple[str, ...]:
 
         remarks.append(f"with Slurm: {counted(detached(run), 'trial')}; --resume {run.id} gathers them")
     if found.altered:
-        remarks.append(f"altered, or left by a runner that was killed: {quick_verification.shortened(found.altered)}")
+        remarks.append(f"altered, or left by a runner that was killed: {verification.shortened(found.altered)}")
     return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

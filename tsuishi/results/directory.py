@@ -4,15 +4,16 @@ results/<run id>/
     run.json                     what was asked and planned
     records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
     trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
-    chain.jsonl                  digests of all that, in the order in which it was written (hash_chain.py)
+    manifest-sha256.txt          digests of records and trials, in the order in which they were written (manifest.py)
+    run-sha256.txt               digests of run.json, of the gathered tables and of that manifest
     .lock                        held by the process that measures
     .jobs/                       what a scheduler was given and has not brought back (executors/submission.py)
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
-    gathered.npz                 what a report needs, for this user's next report (gathered.py); may be removed
-    verification.sealed          this user verified all that (quick_verification.py); may be removed
 """
 
 import csv
+import hashlib
+import io
 import json
 import os
 import time
@@ -21,11 +22,12 @@ from contextlib import AbstractContextManager
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from tsuishi.base import exclusion, seals, toml
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.base.files import entries, parse_json, read_rows, replacing, sync, temporary_folder, write_json
+from tsuishi.base.files import entries, parse_json, read_bytes, replacing, sync, temporary_folder, write_json
+from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.record_files import REMEDY, parsed, read_record, read_text
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
@@ -132,10 +134,9 @@ class RunDirectory:
         """The files of all records. Raises UserError where something else lies there."""
         return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
 
-    def files(self) -> list[str]:
-        """The files of the run that are of no single trial, as paths in its folder."""
-        there = [name for name in ("run.json", *GATHERED) if os.path.lexists(self.path / name)]
-        return [*there, *(f"records/{path.name}" for path in self.record_files())]
+    def written_anew(self) -> list[str]:
+        """The files of the run that its runner writes again and again."""
+        return [name for name in ("run.json", *GATHERED) if os.path.lexists(self.path / name)]
 
     def finished_folders(self) -> list[Path]:
         """The folder of every trial. Raises UserError where something else lies among them."""
@@ -152,40 +153,56 @@ class RunDirectory:
     def gather(self, words: Vocabulary, into: Path | None = None, columns_of: Path | None = None) -> None:
         """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.
 
-        into: the folder for them; without it the run's own. columns_of: a folder with tables, perhaps of an earlier
-        checkout: an axis, or a column, that neither they nor a trial has is left out.
+        into: another folder for them, where nobody keeps them. columns_of: a folder with tables, perhaps of an earlier
+        tsuishi: an axis, or a column, that neither they nor a trial has is left out. Raises UserError where a table of
+        a trial was altered.
         """
+        write: Writing = replacing if into is None else _kept_by_nobody
         into = into or self.path
         trials = list(self.finished())
         case_of = cache(self.case)
         cases = [case_of(trial.case_record) for _, trial in trials]
         axes = words.of(cases).axes
-        fields: Sequence[schema.Column] = schema.TRIALS
+        fields: Sequence[schema.Column] = (*schema.TRIALS, *schema.DETAILS)
+        number = schema.exact
         if columns_of and (columns_of / "trials.csv").exists():
-            known = {*_header(columns_of / "trials.csv")}.union(*cases)
+            found = header(columns_of / "trials.csv")
+            known = {*found}.union(*cases)
             axes = {name: axis for name, axis in axes.items() if name in known}
-            recorded = {name for _, trial in trials for name, value in trial if value is not None}
-            fields = [column for column in fields if column.name in known | recorded]
+            if schema.DETAILS[0].name not in found:
+                number = schema.csv_value
+                recorded = {name for _, trial in trials for name, value in trial if value is not None}
+                recorded -= {column.name for column in schema.DETAILS}
+                fields = [column for column in fields if column.name in known | recorded]
         columns = (*fields, *map(schema.axis_column, axes.values()))
-        with replacing(into / "trials.csv") as file:
+        with write(into / "trials.csv") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow([column.name for column in columns])
             for (_, trial), case in zip(trials, cases, strict=True):
-                values = [getattr(trial, column.name) for column in fields]
-                rows.writerow(map(schema.csv_value, [*values, *map(case.get, axes)]))
+                rows.writerow(map(number, [*_cells(trial, fields), *map(case.get, axes)]))
         tables: dict[str, tuple[schema.Column, ...]] = {"trials": columns}
         for table, every in schema.OF_A_TRIAL.items():
-            parts = [folder / f"{table}.csv" for folder, _ in trials if os.path.lexists(folder / f"{table}.csv")]
+            parts = [(folder, trial.digests) for folder, trial in trials]
             tables[table] = every
             if columns_of and (columns_of / f"{table}.csv").exists():
-                known = {*_header(columns_of / f"{table}.csv")}.union(*map(_header, parts))
+                paths = [folder / f"{table}.csv" for folder, _ in parts]
+                known = {*header(columns_of / f"{table}.csv")}.union(*map(header, filter(os.path.lexists, paths)))
                 tables[table] = tuple(column for column in every if column.name in known)
-            with replacing(into / f"{table}.csv") as file:
-                _concatenate([column.name for column in tables[table]], parts, file)
-        write_json(into / "datapackage.json", schema.data_package(self.run().run_id.lower(), tables))
+            with write(into / f"{table}.csv") as file:
+                _concatenate(table, [column.name for column in tables[table]], parts, file)
+        with write(into / "datapackage.json") as file:
+            package = schema.data_package(self.run().run_id.lower(), tables)
+            file.write(json.dumps(package, indent=2, ensure_ascii=False) + "\n")
 
 
-def _header(path: Path) -> list[str]:
+Writing = Callable[[Path], AbstractContextManager[TextIO]]
+
+
+def _kept_by_nobody(path: Path) -> TextIO:
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def header(path: Path) -> list[str]:
     """The names of the columns of a table."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         return file.readline(_LONGEST_HEADER).rstrip("\n").split(",")
@@ -249,9 +266,51 @@ def _without_seal(content: Mapping[str, Any]) -> bytes:
     return toml.canonical_json({name: value for name, value in content.items() if name != "mac"}).encode()
 
 
-def _concatenate(names: Sequence[str], parts: Iterable[Path], file: IO[str]) -> None:
-    """Write every trial's part of a table under one header, a row at a time; the trial's id is the first column."""
-    rows = csv.DictWriter(file, names, restval="", extrasaction="ignore", lineterminator="\n")
-    rows.writeheader()
-    for part in parts:
-        rows.writerows({"trial_id": part.parent.name, **row} for row in read_rows(part))
+def _cells(trial: TrialRecord, columns: Iterable[schema.Column]) -> Iterator[Any]:
+    """The values of a trial in these columns; lists and objects as JSON."""
+    content = trial.content()
+    content["flags"] = (content.get("reported") or {}).get("flags")
+    for column in columns:
+        value = content.get(column.name)
+        value = visible(schema.csv_value(value) if isinstance(value, str) else value)
+        is_json = column.type in ("array", "object") and value is not None
+        yield json.dumps(value, ensure_ascii=False, separators=(",", ":")) if is_json else value
+
+
+def _concatenate(
+    table: str, names: Sequence[str], parts: Iterable[tuple[Path, Mapping[str, str] | None]], file: TextIO
+) -> None:
+    """Write every trial's part of a table under one header; the trial's id is the first column.
+
+    parts: the folder of each trial, and the SHA-256 of its tables where they were noted.
+    """
+    file.write(",".join(names) + "\n")
+    for folder, digests in parts:
+        path = folder / f"{table}.csv"
+        part = read_bytes(path) if os.path.lexists(path) else None
+        if digests is not None and digests.get(table) != (None if part is None else hashlib.sha256(part).hexdigest()):
+            what = "is missing" if part is None else "was changed"
+            raise UserError(f"{path}: {what} since its trial wrote it: restore it, or remove the trial's folder")
+        if part:
+            file.write(_plain_rows(part, folder.name, names[1:]) or _any_rows(path, part, names[1:]))
+
+
+def _plain_rows(part: bytes, trial_id: str, names: Sequence[str]) -> str:
+    """The rows of a part in which each cell stands as it is between commas; empty where a row needs more care."""
+    head, *lines, end = part.split(b"\n")
+    is_plain = head == ",".join(names).encode() and not end and not part.translate(None, PRINTABLE_ASCII)
+    if not is_plain or b'"' in part or {line.count(b",") for line in lines} - {len(names) - 1}:
+        return ""
+    return "".join(f"{trial_id},{line}\n" for line in part.decode().split("\n")[1:-1])
+
+
+def _any_rows(path: Path, part: bytes, names: Sequence[str]) -> str:
+    """The rows of a part, made visible; a cell that is not there is empty, and one of no column is left out."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator="\n")
+    try:
+        for row in csv.DictReader(io.StringIO(part.decode(errors="replace"), newline="")):
+            writer.writerow([path.parent.name, *(visible(row.get(name) or "") for name in names)])
+    except csv.Error as error:
+        raise UserError(f"{path}: cannot be read: {error}; remove its trial") from error
+    return rows.getvalue()

@@ -4,29 +4,34 @@ from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain, count
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import private_folder
 from tsuishi.base.language import mark
-from tsuishi.results import schema
+from tsuishi.base.printable import visible
+from tsuishi.results import tables
 from tsuishi.results.admission import Exclusion, exclude
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.given_runs import read_given
-from tsuishi.results.quick_verification import Assurance
+from tsuishi.results.facts import Phase, Scalar
+from tsuishi.results.record_files import read_visible
 from tsuishi.results.records import (
     AnyRecord,
     CaseRecord,
     EnvironmentRecord,
     MachineRecord,
-    TrialRecord,
+    Value,
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_machine import machines
-from tsuishi.results.same_trials import Copy
-from tsuishi.results.tables import frame, typed
+from tsuishi.results.same_trials import Copy, common
+from tsuishi.results.tables import RunTables, chosen, detail, joined
+from tsuishi.results.verification import Assurance, assurance
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -36,28 +41,36 @@ CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
 
 
-class TrialRecords(Mapping[tuple[str, str], TrialRecord]):
-    """The trial.json of every trial, by run and trial id. Few are asked for: each is parsed when it is."""
+class TrialDetails(NamedTuple):
+    """What a report says of a trial beside its columns: see schema.DETAILS. None: not known."""
 
-    def __init__(self, texts: Mapping[tuple[str, str], bytes | memoryview]) -> None:
+    phases: list[Phase] | None
+    flags: dict[str, Scalar] | None
+    settings: dict[str, Value] | None
+    command: list[str] | None
+
+
+class Details(Mapping[tuple[str, str], TrialDetails]):
+    """The details of every trial, by run and trial id; each is parsed when it is asked for."""
+
+    def __init__(self, keys: Iterable[tuple[str, str]], texts: Mapping[str, Sequence[str]]) -> None:
+        self._place_of = {key: place for place, key in enumerate(keys)}
         self._texts = texts
-        self._records: dict[tuple[str, str], TrialRecord] = {}
 
-    def __getitem__(self, key: tuple[str, str]) -> TrialRecord:
-        if key not in self._records:
-            self._records[key] = TrialRecord.model_validate_json(bytes(self._texts[key]))
-        return self._records[key]
+    def __getitem__(self, key: tuple[str, str]) -> TrialDetails:
+        place = self._place_of[key]
+        return TrialDetails(**{name: detail(name, texts[place]) for name, texts in self._texts.items()})
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._texts)
+        return iter(self._place_of)
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self._place_of)
 
 
 @dataclass(frozen=True)
 class Results:
-    """One or several runs. `trials` has a `run_id`; `records` holds the trial.json of each.
+    """One or several runs. `trials` has a `run_id`; `records` holds the details of each.
 
     Records of environments and machines, and names of workloads, are by record id; the `machine` of a trial is the id
     of the record that stands for all of the same machine. `flags`: what the workload of each
@@ -77,7 +90,7 @@ class Results:
     environments: dict[str, EnvironmentRecord]
     machines: dict[str, MachineRecord]
     workloads: dict[str, str]
-    records: TrialRecords
+    records: Details
     flags: list[dict[str, Any]]
     settings: dict[tuple[str, str], dict[str, Any]]
     excluded: list[Exclusion]
@@ -105,34 +118,74 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
 
     Raises UserError for a file that is unreadable, or has a value that is not of its column's type.
     """
-    given = read_given(runs)
-    fields, records = given.fields, given.records
-    completed = words.completed(_cases(given.runs.values(), fields["case_id"], records))
+    named = _named(runs)
+    run_records = {name: run.run(read_visible(run.path / "run.json")) for name, run in named.items()}
+    assurances = {name: assurance(run) for name, run in named.items()}
+    records = {name: record for run in named.values() for name, record in _records(run)}
+    of_runs = [_tables(run, assurances[name], words) for name, run in named.items()]
+    given = joined(of_runs)
+    counts = {name: len(of_run.trials) for name, of_run in zip(named, of_runs, strict=True)}
+    given.trials.insert(
+        0, "run_id", pd.Series([*chain(*([name] * count for name, count in counts.items()))], dtype=object)
+    )
+    found = common(counts, given)
+    if len(found.kept) < len(given.trials):
+        given = chosen(given, found.kept)
+    lost = {copy.run_id for copy in found.copies} - {*given.trials["run_id"]}
+    run_records = {name: run for name, run in run_records.items() if name not in lost}
+    completed = words.completed(_cases(run_records.values(), given.trials["case_id"], records))
     words = words.of(completed.values())
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
-    replays = {name for name, run in given.runs.items() if run.replays and run.replays.run_id in given.runs}
+    replays = {name for name, run in run_records.items() if run.replays and run.replays.run_id in run_records}
     described = {name: record for name, record in sorted(records.items()) if isinstance(record, MachineRecord)}
-    trials = _label_columns(_trials(fields, words, axes), environments, machines(described), replays)
-    frames = {name: frame(name, table) for name, table in given.tables.items()}
-    excluded = exclude(trials, frames, words)
+    trials = _label_columns(_with_axes(given.trials, words, axes), environments, machines(described), replays)
+    excluded = exclude(trials, given.tables, words)
+    keys = [*zip(trials["run_id"], trials["trial_id"], strict=True)]
+    settings = [detail("settings", text) or {} for text in given.details["settings"]]
     return Results(
         words,
         axes,
-        given.runs,
-        given.assurances,
+        run_records,
+        assurances,
         environments,
         described,
         {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},
-        TrialRecords(given.texts),
-        fields["flags"],
-        dict(zip(given.texts, fields["settings"], strict=True)),
+        Details(keys, given.details),
+        [detail("flags", text) or {} for text in given.details["flags"]],
+        dict(zip(keys, settings, strict=True)),
         excluded,
-        given.copies,
-        given.family,
+        found.copies,
+        found.family,
         trials,
-        **frames,
+        **given.tables,
     )
+
+
+def _named(runs: Sequence[RunDirectory]) -> dict[str, RunDirectory]:
+    """The runs by their ids; of runs with the same id, in several folders, the later ones are numbered."""
+    named: dict[str, RunDirectory] = {}
+    for run in runs:
+        first = visible(run.id)
+        ids = chain([first], (f"{first} ({number})" for number in count(2)))
+        named[next(run_id for run_id in ids if run_id not in named)] = run
+    return named
+
+
+def _records(run: RunDirectory) -> Iterator[tuple[str, AnyRecord]]:
+    """The records of a run by their ids, made visible."""
+    for path in run.record_files():
+        if record := run.record(path.stem, visible):
+            yield path.stem, record
+
+
+def _tables(run: RunDirectory, found: Assurance, words: Vocabulary) -> RunTables:
+    """The tables of a run: those that its runner gathered, or, where these are not of the trials as they are, anew."""
+    if found.has_tables:
+        return tables.read(run.path, run.path)
+    with private_folder() as folder:
+        run.gather(words, folder)
+        return tables.read(folder, run.path)
 
 
 def _cases(
@@ -149,12 +202,18 @@ def _cases(
     return cases
 
 
-def _trials(fields: Mapping[str, Sequence[Any]], words: Vocabulary, axes: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
-    """A row per trial: the fields of its record, and the axes of its case. axes: by case id."""
-    cases = [axes.get(case_id, {}) for case_id in fields["case_id"]]
-    values = {**fields, **{axis: [case.get(axis) for case in cases] for axis in words.axes}}
-    frame = pd.DataFrame({"run_id": pd.Series(fields["run_id"], dtype="object")})
-    return frame.join(typed("trials", schema.of_trials(words.axes), values))
+def _with_axes(trials: pd.DataFrame, words: Vocabulary, axes: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+    """The trials with the axes of their cases. axes: by case id."""
+    cases = [axes.get(case_id, {}) for case_id in trials["case_id"]]
+    columns: dict[str, Any] = {}
+    texts = [name for name, axis in words.axes.items() if not axis.is_number]
+    for name, axis in words.axes.items():
+        values = [case.get(name) for case in cases]
+        try:
+            columns[name] = pd.array(values, "Int64") if axis.is_number else [str(value or "") for value in values]
+        except (TypeError, ValueError) as error:
+            raise UserError(f"trials.csv: column '{name}' should be of type integer: {error}") from error
+    return trials.join(pd.DataFrame(columns, index=trials.index).astype(dict.fromkeys(texts, object)))
 
 
 def _label_columns(

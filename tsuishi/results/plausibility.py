@@ -65,7 +65,7 @@ def wrong_rows(results: Results) -> Iterator[tuple[str, str]]:
         run_id, trial_id = str(trials.at[trial, "run_id"]), str(trials.at[trial, "trial_id"])
         record = results.records[run_id, trial_id]
         # Where the runner was killed, nobody noted the phases.
-        if record.status == OK and record.phases and phase not in {known.name for known in record.phases}:
+        if trials.at[trial, "status"] == OK and record.phases and phase not in {known.name for known in record.phases}:
             yield trial_id, f"samples.csv: it had no phase {phase}"
 
 

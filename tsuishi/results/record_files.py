@@ -1,5 +1,6 @@
 """The JSON files of a run, read: a text in, a typed record out. A wrong file becomes a line for the user."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,13 @@ from pydantic import BaseModel, ValidationError
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
+from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results.facts import Record
 from tsuishi.results.records import RECORDS, AnyRecord
 
 REMEDY = "copy the run again, or remove what is wrong"
+# An escape other than that of a quote, a backslash, a slash, a line's end or a tab.
+_ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 # What pydantic takes for a number, and JSON does not know.
 _NO_NUMBER = re.compile(rb"NaN|Infinity")
 
@@ -24,6 +28,14 @@ ReadText = Callable[[Path | str], bytes]
 def read_text(path: Path | str) -> bytes:
     """The JSON text in a file. Raises UserError where the file cannot be read."""
     return files.read_bytes(path, files.MOST_JSON_BYTES)
+
+
+def read_visible(path: Path | str) -> bytes:
+    """The JSON text in a file, made visible. Raises UserError where the file cannot be read, or is odd and no JSON."""
+    text = read_text(path)
+    if text.translate(None, PRINTABLE_ASCII) or _ODD_ESCAPE.search(text):
+        return json.dumps(visible(files.parse_json(path, text))).encode()
+    return text
 
 
 def parsed(path: Path | str, text: bytes, model: type[R]) -> R:

@@ -74,7 +74,7 @@ class SessionRecord(Record):
 
 
 class OriginalRun(Record):
-    """The run whose plan another run measures again. `root`: the digest that stands for it, see hash_chain.py."""
+    """The run whose plan another run measures again. `root`: the digest that stands for it, see manifest.py."""
 
     run_id: Name
     root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -6,12 +6,13 @@ of a run nor that of its folder counts, and a copy may have been resumed: its fu
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from tsuishi.results.trial_tables import TableArrays
+from tsuishi.results.tables import TRIAL, RunTables
 
 _OF_A_TRIAL = ("trial_id", "case_id", "environment_record", "machine_record", "status", "started_at", "duration_s")
 
@@ -37,17 +38,17 @@ class Common(NamedTuple):
     family: dict[str, str]
 
 
-def common(counts: Mapping[str, int], fields: Mapping[str, Sequence[Any]], tables: Mapping[str, TableArrays]) -> Common:
+def common(counts: Mapping[str, int], given: RunTables) -> Common:
     """The trials that runs have in common. Of a trial that is there twice, that of the run with more trials counts.
 
-    counts: the number of trials of each run. fields, tables: of all these trials, run after run.
+    counts: the number of trials of each run. given: all these trials, run after run.
     """
     ends = np.cumsum(list(counts.values()))
     places = {run: range(end - count, end) for (run, count), end in zip(counts.items(), ends.tolist(), strict=True)}
     family = {run: run for run in counts}
     first: dict[Any, str] = {}
     kept, copies = [], []
-    keys = _keys(fields, tables) if len(counts) > 1 else range(len(fields["trial_id"]))
+    keys = _keys(given) if len(counts) > 1 else range(len(given.trials))
     for run in sorted(counts, key=counts.__getitem__, reverse=True):
         others: dict[str, int] = defaultdict(int)
         for place in places[run]:
@@ -70,28 +71,23 @@ def _unite(family: dict[str, str], run: str, other: str) -> None:
             family[member] = new
 
 
-def _keys(fields: Mapping[str, Sequence[Any]], tables: Mapping[str, TableArrays]) -> list[Any]:
+def _keys(given: RunTables) -> list[Any]:
     """A key of each trial, the same for the same trials. Rows are read only where all else is the same."""
-    keys: list[Any] = list(zip(*(fields[name] for name in _OF_A_TRIAL), strict=True))
-    alike: dict[Any, list[int]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        alike[key].append(place)
-    starts = {name: np.cumsum(table.counts) - table.counts for name, table in tables.items()}
-    for key, places in alike.items():
-        for place in places if len(places) > 1 else ():
-            digest = hashlib.sha256()
-            for name, table in tables.items():
-                for part in _rows(table, int(starts[name][place]), int(table.counts[place])):
-                    digest.update(part)
-            keys[place] = (*key, digest.digest())
+    trials = given.trials[[*_OF_A_TRIAL]]
+    keys: list[Any] = list(zip(*(trials[name].tolist() for name in _OF_A_TRIAL), strict=True))
+    if trials.duplicated().any():
+        rows = _rows(given)
+        keys = [(*key, digest) for key, digest in zip(keys, rows, strict=True)]
     return keys
 
 
-def _rows(table: TableArrays, start: int, count: int) -> Iterator[bytes]:
-    """The rows of a trial as bytes, column by column, each after its length."""
-    for name, values in table.columns.items():
-        cells = values[start : start + count]
-        texts = table.texts.get(name)
-        content = cells.tobytes() if texts is None else repr([texts[place] for place in cells.tolist()]).encode()
-        yield b"%d %d " % (count, len(content))
-        yield content
+def _rows(given: RunTables) -> list[bytes]:
+    """A digest of the rows of each trial."""
+    digests = [hashlib.sha256() for _ in range(len(given.trials))]
+    for table in given.tables.values():
+        hashes = pd.util.hash_pandas_object(table.drop(columns=TRIAL), index=False).to_numpy()
+        ends = np.searchsorted(table[TRIAL].to_numpy(), np.arange(len(digests) + 1))
+        for digest, begin, end in zip(digests, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            digest.update(b"%d " % (end - begin))
+            digest.update(hashes[begin:end].tobytes())
+    return [digest.digest() for digest in digests]

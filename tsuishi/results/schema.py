@@ -11,7 +11,7 @@ from typing import IO, Any, Literal
 from tsuishi.specs.axes import Axis
 from tsuishi.specs.statuses import RECORDED
 
-Type = Literal["string", "integer", "number", "boolean", "datetime"]
+Type = Literal["string", "integer", "number", "boolean", "datetime", "array", "object"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,14 @@ TRIALS = (
     Column("others_cpu_percent", "number", "share of the usable cores that other programs took while it was measured"),
     Column("events_garbled", "integer", "records in the event stream that were no event, or out of order"),
     Column("events_missing", "integer", "gaps in the numbering of events"),
+)
+
+# Of a trial, as JSON, in the gathered table of a run only: between these columns and those of the axes.
+DETAILS = (
+    Column("phases", "array", "its parts: name, begin_s and end_s, in seconds since it started"),
+    Column("flags", "object", "settings of the framework, as the workload reported them"),
+    Column("settings", "object", "how long it measures, and its seed"),
+    Column("command", "array", "runs the case once more inside its environment"),
 )
 
 SAMPLES = (

@@ -12,7 +12,7 @@ from tsuishi.machine.history import History
 from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
 from tsuishi.plan.worth import with_more_time
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.manifest import write_anew
 from tsuishi.results.run_record import More, SessionRecord
 from tsuishi.run.executor import Audience
 from tsuishi.run.replan import plan_entry
@@ -61,7 +61,7 @@ class Ledger:
         return new
 
     def end(self, rounds: Rounds, beside_s: float) -> None:
-        """Record what more time would bring, at the end of a session, and chain the record.
+        """Record what more time would bring, at the end of a session, and the digest of the record.
 
         beside_s: the seconds that a further call takes beside its trials.
         """
@@ -72,7 +72,7 @@ class Ledger:
         by_id = {question.id: question for question in going_on}
         needed = [(by_id[name], round(step.seconds, 1)) for step in steps for name in step.questions]
         self._write(more=tuple(More(**dict(question), seconds=seconds) for question, seconds in needed))
-        HashChain(self._run.path).add(["run.json"])
+        write_anew(self._run.path, ["run.json"])
 
     def _write(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)

@@ -10,7 +10,7 @@ from tsuishi.plan.choice import Choice, why_not_run
 from tsuishi.plan.planning import measurable, questions
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results import quick_verification, trial_folders
+from tsuishi.results import trial_folders, verification
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, open_to_resume
 from tsuishi.results.run_record import RunRecord
@@ -85,13 +85,14 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
 
 
 def own_run(run: RunDirectory) -> RunRecord:
-    """The content of run.json. Raises UserError where this user did not make the run."""
+    """The content of run.json. Raises UserError where this user did not make the run, or its trials were altered."""
     recorded = run.run()
     if not run.is_ours(recorded):
         raise UserError(
             f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
+    verification.refuse_alterations(run)
     return recorded
 
 
@@ -108,7 +109,7 @@ def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
         return frozenset()
     for assurance in results.assurances.values():
         if assurance.altered:
-            named = quick_verification.shortened(assurance.altered)
+            named = verification.shortened(assurance.altered)
             session.screen.say(f"altered, or left by a runner that was killed: {named}; `invoke verify` says more")
     found = results.excluded
     for exclusion in found:

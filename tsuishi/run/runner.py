@@ -20,8 +20,8 @@ from tsuishi.plan.trials import PlannedTrial, gpus_for, with_its_data
 from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
-from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord, TrialRecord
+from tsuishi.results.manifest import Manifest, write_anew
+from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
 from tsuishi.run.executor import LOCAL, Audience, DataSetFile, Executor, RunStopped, Work, raise_stop
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.specs.quantities import MOST_OF_OTHERS
@@ -33,7 +33,7 @@ from tsuishi.specs.vocabulary import vocabulary
 MEMORY_FOR_TRIALS = 0.9
 # Further attempts would not help, and each leaves a folder. The limit ends a loop of resumptions.
 MOST_ATTEMPTS = 99
-# A killed runner leaves a trial that is committed and not chained, and a trial that the next runner buries.
+# A killed runner leaves a trial that is committed and not listed, and a trial that the next runner buries.
 MOST_LEFT = 2
 
 
@@ -70,7 +70,7 @@ class Runner:
         self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
         # Whether other programs were seen to take cores from a trial; it is said once.
         self._crowded = False
-        self._chain = HashChain(run.path)
+        self._manifest = Manifest(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
             if settings.memory_gib
@@ -88,7 +88,7 @@ class Runner:
         given = self._executor.given(self._run)
         self._trials = {trial.id: trial for trial in planned}
         self._bury_left_behind(given)
-        self._chain_what_is_there(given)
+        self._list_what_is_there(given)
         data = self._data.path if self._data else None
         watch = (self._begins, self._audience.waits, self._audience.phase)
         limits = (self._left_s, self._expected_s)
@@ -132,8 +132,8 @@ class Runner:
         self._audience.trial_begins(self._trials[trial_id.planned], trial_id.attempt)
 
     def _hear(self, end: TrialEnd) -> None:
-        """Chain a trial that has ended, and tell the audience. Raises what has to stop the run."""
-        self._chain_trial(end.record)
+        """List a trial that has ended, and tell the audience. Raises what has to stop the run."""
+        self._manifest.add(end.record)
         trial = self._trials[end.record.id.planned]
         others = end.record.others_cpu_percent or 0.0
         if others > MOST_OF_OTHERS and not self._crowded:
@@ -184,49 +184,37 @@ class Runner:
             if trial and trial_id not in given:
                 bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
-    def _chain_what_is_there(self, given: Container[TrialId]) -> None:
-        """Chain what a killed runner had committed and not yet chained, or all of a run that has no chain yet.
+    def _list_what_is_there(self, given: Container[TrialId]) -> None:
+        """List what a killed runner had committed and not yet listed, or all of a run that has no manifest yet.
 
         And what was removed since, as a user may do with a damaged trial. Raises UserError where more trials are there
         than a killed runner can leave. given: the ids of orders that others may have run since.
         """
-        self._chain.forget_removed()
-        new = [folder for folder in self._run.finished_folders() if _file_of(folder.name) not in self._chain]
+        self._manifest.forget_removed()
+        folders = self._run.finished_folders()
+        new = [folder for folder in folders if f"trials/{folder.name}/trial.json" not in self._manifest]
         unexpected = [folder for folder in new if TrialId.parse(folder.name) not in given]
-        if self._chain and len(unexpected) > MOST_LEFT:
+        if self._manifest and len(unexpected) > MOST_LEFT:
             raise UserError(
-                f"{self._run.path}: {len(unexpected)} trials are not in its chain, so they came from elsewhere: see "
+                f"{self._run.path}: {len(unexpected)} trials are not in its manifest, so they came from elsewhere: see "
                 f"`invoke verify --run {self._run.id}`; start a new run"
             )
         for _, trial, _ in trial_folders.read(new):
-            self._chain_trial(trial)
-
-    def _chain_trial(self, trial: TrialRecord) -> None:
-        """Chain a trial with what the run has since: records that it is the first to name, and run.json."""
-        records = [file for file in (f"records/{name}.json" for name in trial.cited) if file not in self._chain]
-        self._chain.add([*records, _file_of(trial.trial_id), "run.json"])
+            self._manifest.add(trial)
 
     def _gather_after_error(self) -> None:
-        with suppress(RunStopped):  # the first error is reported
+        with suppress(RunStopped, UserError):  # the first error is reported
             self._gather()
 
     def _gather(self) -> None:
         try:
+            self._manifest.add_records(self._run.record_files())
             self._run.gather(vocabulary(self._checkout.suites))
-            self._chain.add(self._run.files())
+            write_anew(self._run.path, self._run.written_anew())
         except OSError as error:
             raise RunStopped(
                 self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
             ) from error
-        # NumPy is imported now that nothing is measured any more.
-        from tsuishi.results import gathered
-
-        with suppress(UserError):  # a report says it too
-            gathered.read(self._run)
-
-
-def _file_of(trial_id: str) -> str:
-    return f"trials/{trial_id}/trial.json"
 
 
 def seed_of(trial: PlannedTrial, drawn: str) -> int:

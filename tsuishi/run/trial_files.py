@@ -9,7 +9,7 @@ from typing import Any
 
 from tsuishi.base.files import entries, read_rows
 from tsuishi.machine.gpus import Nvml
-from tsuishi.results import hash_chain, schema
+from tsuishi.results import manifest, schema
 from tsuishi.results.facts import Metric, Phase, Sample
 from tsuishi.results.records import FileRecord
 from tsuishi.run import sampler
@@ -112,7 +112,7 @@ def started_at(folder: Path) -> str:
 
 def written(folder: Path) -> dict[str, FileRecord]:
     """The files in a trial's folder, by name, but not what is being written. Raises UserError for what is no file."""
-    return {name: hash_chain.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
+    return {name: manifest.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
 
 
 def others_percent(folder: Path) -> float | None:

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 import pytest
 
 from tests.large_run import write_large_run
+from tests.synthetic_run import listed
 from tests.words import WORDS
 from tsuishi.report.sections.load import telemetry_section, telemetry_warnings
-from tsuishi.results import gathered, schema
+from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.verdicts.evidence import Evidence
@@ -48,9 +49,9 @@ def calls_for(run: RunDirectory) -> int:
 def test_four_times_the_trials_take_at_most_four_times_the_calls(runs: dict[int, RunDirectory], is_kept: bool) -> None:
     calls_for(runs[SMALL])  # what is imported and remembered once
     for run in runs.values():
-        (run.path / gathered.FILE).unlink(missing_ok=True)
-        if is_kept:
-            gathered.read(run)
+        listed(run)
+        if not is_kept:
+            (run.path / manifest.ANEW).unlink()
     assert calls_for(runs[LARGE]) <= 4 * calls_for(runs[SMALL])
 
 
@@ -60,13 +61,6 @@ def test_the_page_has_room_for_so_much_telemetry_however_large_the_run(runs: dic
         data = next(block.data for block in section.blocks if hasattr(block, "data"))
         lists = [one for trial in data["trials"] for lists in trial["devices"].values() for one in lists.values()]
         assert 0 < sum(map(len, lists)) <= 250_000
-
-
-def test_a_large_run_is_as_the_runner_would_gather_it(runs: dict[int, RunDirectory]) -> None:
-    run = runs[SMALL]
-    written = {table: (run.path / f"{table}.csv").read_text() for table in ("trials", *schema.OF_A_TRIAL)}
-    run.gather(WORDS)
-    assert {table: (run.path / f"{table}.csv").read_text() for table in ("trials", *schema.OF_A_TRIAL)} == written
 
 
 def test_telemetry_is_read_whole_and_held_once(runs: dict[int, RunDirectory]) -> None:

@@ -1,30 +1,27 @@
 """What a report says of the files of its runs: how far they were verified, on the page and in report.json."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.report.compared import page_of
-from tests.synthetic_run import write_example
+from tests.synthetic_run import listed, write_example
 from tests.words import WORDS
 from tsuishi.base.language import speaking
 from tsuishi.report.output.json_data import report_json
 from tsuishi.report.parts.wording import Table
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.verification import verify
 from tsuishi.verdicts.evidence import Evidence
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """A run with a chain."""
-    run = write_example(tmp_path / "run")
-    run.gather(WORDS)
-    HashChain(run.path).add([*run.files(), *(f"trials/{folder.name}/trial.json" for folder in run.finished_folders())])
-    return run
+    """A run with a manifest."""
+    return listed(write_example(tmp_path / "run"))
 
 
 def said(run: RunDirectory, column: str, language: str = "en") -> str:
@@ -41,12 +38,15 @@ def said(run: RunDirectory, column: str, language: str = "en") -> str:
     return cell
 
 
-def nothing(run: RunDirectory) -> None:
-    pass
+def lose_the_manifest(run: RunDirectory) -> None:
+    for path in run.path.glob("*-sha256.txt"):
+        path.unlink()
 
 
-def lose_the_chain(run: RunDirectory) -> None:
-    (run.path / "chain.jsonl").unlink()
+def grow(run: RunDirectory) -> None:
+    """Beyond what a report reads whole."""
+    path = run.finished_folders()[0] / "log.txt.gz"
+    os.truncate(path, 65 << 20)
 
 
 def add_files(run: RunDirectory) -> None:
@@ -61,8 +61,8 @@ def add_a_file(run: RunDirectory) -> None:
 @pytest.mark.parametrize(
     ("change", "english", "japanese"),
     [
-        (nothing, "tables verified", "表のみ検証済み"),
-        (lose_the_chain, "older than verification", "検証機能より前の実行"),
+        (grow, "tables verified", "表のみ検証済み"),
+        (lose_the_manifest, "older than verification", "検証機能より前の実行"),
         (add_a_file, "altered: a.csv", "改変あり：a.csv"),
         (add_files, "altered: a.csv, b.csv and c.csv; 1 more", "改変あり：a.csv、b.csv、c.csv、ほか 1 件"),
     ],

@@ -8,7 +8,7 @@ from tsuishi.base.printable import visible
 from tsuishi.report.parts.blocks import Heading, Section, Text, View
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import descriptions, replication
-from tsuishi.results.quick_verification import Assurance
+from tsuishi.results.verification import Assurance
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
 
