@@ -19,7 +19,7 @@ from pydantic import Field
 from tsuishi.archives.member_names import MANIFEST
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
-from tsuishi.results.facts import Record
+from tsuishi.base.toml import Record
 from tsuishi.results.record_files import parsed
 
 SUFFIX = ".dsse.json"

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
-from tsuishi.results.facts import Record
+from tsuishi.base.toml import Record
 from tsuishi.results.records import FileRecord
 
 FILE = "chain.jsonl"

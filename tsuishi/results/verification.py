@@ -108,7 +108,7 @@ class _Reading:
                 yield from faults
         for name in sorted(there - self.links.last.keys()) if self.links.root else ():
             yield f"{self._run.path / name}: not in the chain: added, or left by a runner that was killed"
-        planned = {entry.trial for entry in recorded.plan}
+        planned = {trial.trial_id for trial in recorded.plan}
         for folder in folders:
             self.trials += 1
             yield from self._trial(folder, planned)

@@ -15,7 +15,6 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.run_record import More, SessionRecord
 from tsuishi.run.executor import Audience
-from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -29,7 +28,7 @@ class Ledger:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._record = run.run()
-        self._trials = {entry.trial for entry in self._record.plan}
+        self._trials = {trial.trial_id for trial in self._record.plan}
         self._asked = {question.id for question in self._record.questions}
 
     def begin(self, clock: Clock, expected_s: float) -> None:
@@ -50,14 +49,14 @@ class Ledger:
 
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
-        new = [trial for trial in trials if str(trial.id) not in self._trials]
+        new = [trial for trial in trials if trial.trial_id not in self._trials]
         asked = [question for question in questions if question.id not in self._asked]
-        self._trials |= {str(trial.id) for trial in new}
+        self._trials |= {trial.trial_id for trial in new}
         self._asked |= {question.id for question in asked}
         number = 1 + max((question.plan for question in self._record.questions), default=0)
         asked = [question.model_copy(update={"plan": number}) for question in asked]
         if new or asked:
-            self._write(plan=(*self._record.plan, *map(plan_entry, new)), questions=(*self._record.questions, *asked))
+            self._write(plan=(*self._record.plan, *new), questions=(*self._record.questions, *asked))
         return new
 
     def end(self, rounds: Rounds, beside_s: float) -> None:
@@ -83,12 +82,12 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
     """Keep in the history how the trials of a run scatter, for each of these quantities, pooled over the cases."""
     groups: dict[str, dict[MatrixCell, list[float]]] = {}
     for entry in run.run().plan:
-        cell = MatrixCell(entry.case_id, entry.environment)
+        cell = entry.cell
         by_quantity = tally.of[cell].values if cell in tally.of else {}
         for quantity in quantities & by_quantity.keys():
             values = [*by_quantity[quantity].values()]
             if len(values) > 1 and min(values) > 0:
-                place = (entry.environment, str(entry.accelerator), str(entry.case[SUITE]), str(entry.case[PROTOCOL]))
+                place = (entry.environment, str(entry.accelerator), str(entry.axes[SUITE]), str(entry.axes[PROTOCOL]))
                 groups.setdefault(scatter_name(*place, quantity), {})[cell] = [math.log(value) for value in values]
     for name, of_cells in groups.items():
         squares = math.fsum((len(logs) - 1) * statistics.variance(logs) for logs in of_cells.values())

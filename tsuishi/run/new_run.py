@@ -17,12 +17,11 @@ from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, new_run_id
-from tsuishi.results.records import DataRecord, Value
 from tsuishi.results.run_record import CheckoutState, LeftOut, OriginalRun, RunRecord
 from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
-from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
+from tsuishi.specs.trial_spec import DataRecord, Value
 
 # The options that find has too, beside --within.
 _OF_FIND = ("suite", "profile", "seed", "accelerator", "engine", "mirrors")
@@ -126,7 +125,7 @@ def create(
             data=DataRecord.model_validate(session.data_record) if session.data_record else None,
             # Named before anything is measured.
             questions=tuple(outlined.asked),
-            plan=tuple(map(plan_entry, outlined.trials)) if everything else (),
+            plan=outlined.trials if everything else (),
             cases_left_out=outlined.left_out,
             more=(),
             sessions=(),

@@ -1,4 +1,4 @@
-"""The plan in run.json, and the plan of an earlier run, made again from the suites and environments of this machine.
+"""The plan of an earlier run, made again from the suites and environments of this machine.
 
 A trial in run.json only chooses among the trials that this machine's own files make, and is compared with the chosen
 trial. So a received run.json cannot run anything else.
@@ -18,9 +18,10 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan import trials
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results.run_record import PlanEntry, RunRecord
+from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.environment import Accelerator, Environment, named_environments, read_environment
 from tsuishi.specs.suite import Profile, select_suites
+from tsuishi.specs.trial_spec import Trial
 
 
 class Arguments(toml.Spec):
@@ -77,25 +78,6 @@ def environments_of_plan(session: Session, recorded: RunRecord) -> dict[str, Env
     return {name: read_environment(path) for name, path in files.items()}
 
 
-def plan_entry(trial: PlannedTrial) -> PlanEntry:
-    """The entry of a trial in run.json: enough to resume the run."""
-    return PlanEntry(
-        trial=str(trial.id),
-        case_id=trial.case.id,
-        case=trial.case.axes,
-        environment=trial.environment,
-        accelerator=trial.accelerator,
-        repetition=trial.repetition,
-        workload=trial.workload,
-        settings=trial.settings,
-        timeout_s=trial.timeout_s,
-        expected_s=round(trial.expected_s, 1),
-        guess_s=round(trial.guess_s, 1),
-        unsupported=trial.unsupported,
-        forced=trial.forced,
-    )
-
-
 def planned_again(
     session: Session, path: Path, run: RunRecord, environments: Mapping[str, Environment]
 ) -> list[PlannedTrial]:
@@ -106,33 +88,34 @@ def planned_again(
 
     @cache
     def first(environment: str, accelerator: Accelerator) -> dict[str, PlannedTrial]:
-        return {trial.case.id: trial for trial in _first_trials(session, environments[environment], accelerator)}
+        return {trial.case_id: trial for trial in _first_trials(session, environments[environment], accelerator)}
 
-    def made(entry: PlanEntry) -> PlannedTrial:
+    def made(entry: Trial) -> PlannedTrial:
         environment = environments.get(entry.environment)
         if environment is None or entry.accelerator not in ("cpu", *environment.accelerators):
-            raise UserError(f"{path}: trial {entry.trial} is for no environment that is here: start a new run")
+            raise UserError(f"{path}: trial {entry.trial_id} is for no environment that is here: start a new run")
         trial = first(entry.environment, entry.accelerator).get(entry.case_id)
         if trial is None:
             raise UserError(
-                f"{path}: trial {entry.trial} is none that the suites here make: put suites/ back as it was, or "
+                f"{path}: trial {entry.trial_id} is none that the suites here make: put suites/ back as it was, or "
                 "start a new run"
             )
-        trial = trials.repeated(trial, entry.repetition)
+        trial = trial.renamed(trial.id.repeated(entry.repetition))
         here_and_there = (
-            (str(trial.id), entry.trial, "name"),
-            (trial.case.axes, entry.case, "case"),
+            (trial.trial_id, entry.trial_id, "name"),
+            (trial.axes, entry.axes, "case"),
             (trial.workload, entry.workload, "workload"),
             (trial.settings, entry.settings, "settings"),
         )
         for ours, theirs, what in here_and_there:
             if ours != theirs:
                 raise UserError(
-                    f"{path}: trial {entry.trial} has another {what} than suites/{trial.case.suite}.toml gives it: "
+                    f"{path}: trial {entry.trial_id} has another {what} than suites/{trial.case.suite}.toml gives it: "
                     "put the suite back as it was, or start a new run"
                 )
         # The reason is the environment's answer at that time; nothing is started for an unsupported trial.
-        return replace(trial, unsupported=entry.unsupported, expected_s=0.0 if entry.unsupported else trial.expected_s)
+        expected_s = 0.0 if entry.unsupported else trial.expected_s
+        return trial.model_copy(update={"unsupported": entry.unsupported, "expected_s": expected_s})
 
     return [made(entry) for entry in run.plan]
 
@@ -146,4 +129,4 @@ def _first_trials(session: Session, environment: Environment, accelerator: Accel
         for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, None, suites):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)
-            yield replace(trial, expected_s=expected_s, forced=forced)
+            yield trial.model_copy(update={"expected_s": expected_s, "forced": forced})
