@@ -27,7 +27,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
-from tsuishi.run.replan import planned_again
+from tsuishi.run.resume import planned_again
 from tsuishi.run.runner import Runner
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.

@@ -31,7 +31,7 @@ from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice, choose, releases_here
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
-from tsuishi.run.replan import planned_again
+from tsuishi.run.resume import planned_again
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.specs.lock import Pin

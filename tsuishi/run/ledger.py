@@ -1,25 +1,109 @@
-"""The books of a running run: run.json gets additions to the plan, the history gets durations and scatter of trials."""
+"""The books of a run: run.json with questions, plan and sessions; the history with durations and scatter of trials."""
 
 import math
+import secrets
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
+from tsuishi import __version__
 from tsuishi.base.budget import Clock
+from tsuishi.base.checkout import git_state
+from tsuishi.base.units import duration
 from tsuishi.machine.history import History
+from tsuishi.plan.outline import Outline
+from tsuishi.plan.planning import Plan
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
 from tsuishi.plan.worth import with_more_time
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.hash_chain import HashChain
-from tsuishi.results.run_record import More, SessionRecord
+from tsuishi.results.run_record import CheckoutState, LeftOut, More, OriginalRun, RunRecord, SessionRecord
 from tsuishi.run.executor import Audience
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
+from tsuishi.specs.trial_spec import DataRecord, Value
+
+# The options that find has too, beside --within.
+_OF_FIND = ("suite", "profile", "seed", "accelerator", "engine", "mirrors")
+
+
+def create(
+    session: Session,
+    name: str,
+    plan: Plan,
+    outlined: Outline,
+    checked: Mapping[str, Mapping[str, float]],
+    original: OriginalRun | None = None,
+    search: Mapping[str, Value] | None = None,
+) -> RunDirectory:
+    """The directory of a new run, with its record. checked: the errors of self-checks, by environment.
+
+    search: the options that only `find` has.
+    """
+    now, choice = time.gmtime(), session.choice
+    run_id = new_run_id(session.settings.results, now, name or choice.profile)
+    everything = not session.is_limited
+    return RunDirectory.create(
+        session.settings.results / run_id,
+        RunRecord(
+            run_id=run_id,
+            tsuishi_version=__version__,
+            git=CheckoutState.model_validate(git_state()),
+            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+            profile=choice.profile,
+            seed=choice.seed,
+            drawn=secrets.token_hex(8),
+            engine=session.settings.engine,
+            arguments=_arguments(session, search),
+            data=DataRecord.model_validate(session.data_record) if session.data_record else None,
+            # Named before anything is measured.
+            questions=tuple(outlined.asked),
+            plan=outlined.trials if everything else (),
+            cases_left_out=outlined.left_out,
+            more=(),
+            sessions=(),
+            self_checks={name: dict(errors) for name, errors in checked.items()},
+            left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
+            replays=original,
+        ),
+    )
+
+
+def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
+    """The options of run-suite, or of find, that repeat this run."""
+    choice, settings, within_s = session.choice, session.settings, session.clock.within_s
+    given: dict[str, Value | tuple[Value, ...]] = {
+        "env": ",".join(choice.environments),
+        "suite": ",".join(choice.suites),
+        "within": "none" if within_s is None else f"{within_s:g}s",
+        "profile": choice.profile,
+        "repetitions": choice.repetitions,
+        "timeout": choice.timeout_s,
+        "seed": choice.seed,
+        "accelerator": choice.accelerator,
+        "force": choice.force,
+        "engine": settings.engine,
+        "executor": settings.executor,
+        "nodes": choice.nodes,
+        "gpu_hours": choice.gpu_hours,
+        "gpus": settings.gpus,
+        "busy_gpu": settings.busy_gpu,
+        "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
+        "host_python": Path(settings.host_python).name,
+        "telemetry_interval": settings.telemetry_interval,
+        "data": session.data.name if settings.data and session.data else "",
+    }
+    if search is None:
+        return given
+    within = "" if within_s is None else given["within"]
+    return {**search, **{name: given[name] for name in _OF_FIND}, "within": within}
 
 
 class Ledger:
@@ -96,17 +180,26 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
 
 
 class Learning:
-    """An audience that keeps the durations of trials in the history, and passes everything on to another audience."""
+    """An audience that starts a session's clock with the first trial and keeps durations of trials, before another.
 
-    def __init__(self, audience: Audience, history: History, data: Mapping[str, str] | None) -> None:
+    The ledger gets how long the session had waited for its first job.
+    """
+
+    def __init__(self, audience: Audience, session: Session, ledger: Ledger) -> None:
         self._audience = audience
-        self._history = history
-        self._data = data
+        self._session = session
+        self._ledger = ledger
         self.waits = audience.waits
-        self.trial_begins = audience.trial_begins
         self.phase = audience.phase
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
+        if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
+            self._ledger.queued(queued_s)
+            self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
+        self._audience.trial_begins(trial, attempt)
 
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
         if is_finding(status) and not trial.unsupported:
-            self._history.learn(history_name(trial, self._data), duration_s, trial.guess_s, history_kinds(trial))
+            name = history_name(trial, self._session.data_record)
+            self._session.history.learn(name, duration_s, trial.guess_s, history_kinds(trial))
         self._audience.trial_ends(trial, status, reason, duration_s)

@@ -24,9 +24,8 @@ from tsuishi.plan.worth import BETWEEN_S, Costs
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import LOCAL
-from tsuishi.run.ledger import Learning, Ledger
+from tsuishi.run.ledger import Learning, Ledger, create
 from tsuishi.run.measuring import check_forced, prepared
-from tsuishi.run.new_run import create
 from tsuishi.run.progress import running
 from tsuishi.run.resume import own_run, refuse_other_environments
 from tsuishi.run.runner import Runner
@@ -228,7 +227,7 @@ class _SearchRounds:
         session = self._session
         self._ledger.add((), batch)
         with running(session.screen, batch, len(batch)) as progress:
-            audience = Learning(progress, session.history, session.data_record)
+            audience = Learning(progress, session, self._ledger)
             given = (session.settings, session.checkout, session.nvml, audience, session.data)
             Runner(self._measured.run, self._ready, *given).run(batch, [self._counted(batch)])
         session.history.keep()
