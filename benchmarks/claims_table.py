@@ -82,7 +82,7 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, ())}
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
-    planned = Counter(map(trials.cell_of, outlined.trials))
+    planned = Counter(trial.cell for trial in outlined.trials)
     hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
     frameworks = frozenset(environment.framework for environment in environments)
     of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)

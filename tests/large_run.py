@@ -66,7 +66,7 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
     planned = list(islice(_planned(rng), trials))
     run = synthetic_run.SyntheticRun(path, profile="full", arguments={"suite": "", "profile": "full"}, left_out=[])
     run.plan += [
-        {"trial": one.name, "case_id": one.case.id, "case": one.case.axes, "environment": one.environment,
+        {"trial_id": one.name, "case_id": one.case.id, "case": one.case.axes, "environment": one.environment,
          "accelerator": one.accelerator, "repetition": one.repetition, "timeout_s": 600.0,
          "workload": synthetic_run.WORKLOADS[one.case.suite]}
         for one in planned

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
-from tsuishi.plan.trials import trial_slug
+from tsuishi.plan.trials import PlannedTrial, trial_slug
 from tsuishi.results import manifest, schema, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import RECORDS, CaseRecord, TrialRecord
@@ -48,6 +48,14 @@ def conv2d_case(**axes: Any) -> Case:
 def training_case(batch_size: int, **axes: Any) -> Case:
     """A steady case of multi_gpu_scaling."""
     return WORDS.case({**_TRAINING, "protocol": "steady", "batch_size": batch_size, **axes})
+
+
+def planned_trial(case: Case, environment: str, expected_s: float, repetition: int = 1, **fields: Any) -> PlannedTrial:
+    """A trial of a workload that nobody has."""
+    name = TrialId(case.id[:6], environment, repetition)
+    how = {"accelerator": "cpu", "workload": "w", "settings": {}, "timeout_s": 60.0, "expected_s": expected_s}
+    what = {"trial_id": str(name), "case_id": case.id, "case": case, "environment": environment}
+    return PlannedTrial.model_validate({**what, "repetition": repetition, **how, **fields})
 
 
 def run_content(run_id: str, **more: Any) -> dict[str, Any]:
@@ -112,7 +120,7 @@ class SyntheticRun:
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
         name = str(TrialId(trial_slug(case, WORDS), environment, repetition))
-        planned = {"trial": name, "case_id": case.id, "case": case.axes, "environment": environment}
+        planned = {"trial_id": name, "case_id": case.id, "case": case.axes, "environment": environment}
         self.plan.append({**planned, "repetition": repetition})
         return name
 

@@ -44,7 +44,7 @@ def test_an_archive_is_measured_again_and_reported_side_by_side(measured: tuple[
     (again,) = runs(root)
     assert again["replays"]["run_id"] == original["run_id"]  # type: ignore[index]
     assert f"replay of run {original['run_id']}: 3 trials in host, about " in done.stdout
-    assert [entry["trial"] for entry in again["plan"]] == [entry["trial"] for entry in original["plan"]]  # type: ignore[attr-defined]
+    assert [entry["trial_id"] for entry in again["plan"]] == [entry["trial_id"] for entry in original["plan"]]  # type: ignore[attr-defined]
     assert [entry["settings"] for entry in again["plan"]] == [entry["settings"] for entry in original["plan"]]  # type: ignore[attr-defined]
     page = markdown_of(root / "reports" / "out" / "both")
     assert "host, replayed" in page

@@ -5,7 +5,7 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
-from tsuishi.run.replan import plan_entry, planned_again
+from tsuishi.run.resume import planned_again
 from tsuishi.run.runner import Runner
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
@@ -93,7 +93,7 @@ class Bench:
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
         directory = RunDirectory.create(
-            work.settings.results / name, run_record(name, plan=[plan_entry(trial).content() for trial in planned])
+            work.settings.results / name, run_record(name, plan=[trial.content() for trial in planned])
         )
         Runner(directory, self.ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
         return directory
@@ -210,7 +210,7 @@ def rows_of(run: RunDirectory) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def answer_to(command: list[str], checkout: Checkout) -> str:
+def answer_to(command: Sequence[str], checkout: Checkout) -> str:
     """What the recorded question is answered when it is asked again by hand."""
     python, script, argument = command
     assert (python, script) == ("python", "suites/workloads/run.py")

@@ -6,7 +6,6 @@ import sys
 import time
 import types
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +149,10 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     work = session(tmp_path, busy_gpu="refuse")
     environment = read_environment(checkout.images / "host.toml")
     ready = work.build([environment])
-    planned = [replace(trial, accelerator="cuda") for trial in plan_trials(measurable(work, [environment], {}), 0)]
+    planned = [
+        trial.model_copy(update={"accelerator": "cuda"})
+        for trial in plan_trials(measurable(work, [environment], {}), 0)
+    ]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", run_record("r"))
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.machine.test_compatibility import KNOWN, Machine
 from tests.sessions import seeing
+from tests.synthetic_run import planned_trial
 from tests.words import case
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
@@ -22,7 +23,6 @@ from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import measuring
 from tsuishi.run.measuring import check_forced
 from tsuishi.run.resume import refuse_other_gpus
-from tsuishi.specs.trial_id import TrialId
 
 NAME = "torch1.1-cu90"
 
@@ -46,7 +46,7 @@ def ready(tmp_path: Path) -> dict[str, Ready]:
 
 def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
     planned = case(suite="s", protocol="steady", devices=devices)
-    return PlannedTrial(TrialId(planned.id[:6], NAME, 1), planned, "cuda", "w", {}, 60.0, 1.0, forced=forced)
+    return planned_trial(planned, NAME, 1.0, accelerator="cuda", forced=forced)
 
 
 def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice, choose, releases_here
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
-from tsuishi.run.replan import plan_entry, planned_again
+from tsuishi.run.resume import planned_again
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.specs.lock import Pin
@@ -72,7 +72,7 @@ def again(
     checkout: Checkout, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any
 ) -> list[PlannedTrial]:
     """These trials, as a plan that is read back from a run.json."""
-    recorded = run_record("run", plan=[plan_entry(trial).content() for trial in trials])
+    recorded = run_record("run", plan=[trial.content() for trial in trials])
     session = Session(Settings(cache=checkout.root), Choice(**choice), Screen(), checkout, data_set=None)
     here = seeing(session, nvml=nvml or NoGpus(), history=history(checkout))
     environments = {name: environment(name) for name in ("a", "b")}
@@ -146,8 +146,8 @@ def test_what_trials_took_here_beats_the_suites_guess(checkout: Checkout) -> Non
     here = history(checkout)
     for took_s in (10.0, 30.0, 20.0):
         here.learn(history_name(one, None), took_s)
-    here.learn(history_name(replace(two, settings={**two.settings, "epochs": 1}), None), 1.0)
-    here.learn(history_name(replace(two, id=replace(two.id, environment="b")), None), 1.0)
+    here.learn(history_name(two.model_copy(update={"settings": {**two.settings, "epochs": 1}}), None), 1.0)
+    here.learn(history_name(two.model_copy(update={"environment": "b"}), None), 1.0)
     here.learn(history_name(two, {"file": "x", "sha256": "a"}), 1.0)
     here.keep()
     again = history(checkout)
@@ -256,7 +256,7 @@ def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(checkout: Checkout
     assert {trial.accelerator for trial in trials} == {"cuda"}
     four = tuple(Gpu(index, f"GPU-{index}") for index in range(4))
     assert {trial.case.devices: plan.gpus_for(trial, four) for trial in trials} == {n: four[:n] for n in (1, 2, 3, 4)}
-    assert plan.gpus_for(replace(trials[0], accelerator="cpu"), four) == ()
+    assert plan.gpus_for(trials[0].model_copy(update={"accelerator": "cpu"}), four) == ()
     assert {plan.gpus_for(trial, four[3:]) for trial in trials} == {four[3:]}, "what is not there cannot be given"
 
 

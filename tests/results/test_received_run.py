@@ -104,7 +104,7 @@ def test_a_workload_that_a_run_names_is_not_started(root: Path, tmp_path: Path, 
     assert not witness.exists()
     assert list(run.trials.iterdir()) == []
     if write is write_ours:
-        trial = value["plan"][0]["trial"]
+        trial = value["plan"][0]["trial_id"]
         expected = f"{run.path}: trial {trial} has another workload than suites/bench.toml gives it: "
         assert said == f"{expected}put the suite back as it was, or start a new run"
     else:
@@ -124,7 +124,7 @@ def test_no_folder_outside_a_run_is_removed_by_a_planned_name(root: Path, write:
     (victim / "precious").touch()
     (run.trials / ".partial-x").mkdir()
     value = content(run)
-    value["plan"][0]["trial"] = name
+    value["plan"][0]["trial_id"] = name
     write(run, value)
     refused(root)
     assert (victim / "precious").exists()
@@ -157,7 +157,7 @@ def test_a_trial_of_a_suite_that_has_changed_is_refused_by_name(root: Path) -> N
     empty(run)
     suite = root / "suites" / "bench.toml"
     suite.write_text(suite.read_text().replace("devices = [1]", "devices = [2]"))
-    trial = content(run)["plan"][0]["trial"]
+    trial = content(run)["plan"][0]["trial_id"]
     assert refused(root) == (
         f"{run.path}: trial {trial} is none that the suites here make: put suites/ back as it was, or start a new run"
     )

@@ -139,7 +139,7 @@ def test_a_number_that_json_does_not_know_is_refused_wherever_it_is() -> None:
 def test_lengths_that_are_no_numbers_are_refused(settings: dict[str, Any]) -> None:
     axes = {"suite": "s", "protocol": "steady"}
     known = case_id(axes)
-    entry = {"trial": f"s-{known[:6]}.host.r1", "case_id": known, "case": axes, "environment": "host"}
+    entry = {"trial_id": f"s-{known[:6]}.host.r1", "case_id": known, "case": axes, "environment": "host"}
     text = json.dumps(run_content("r", plan=[{**entry, "repetition": 1, "settings": settings}])).encode()
     with pytest.raises(UserError, match="is not a number of 0 or more"):
         parsed("run.json", text, RunRecord)

@@ -75,7 +75,7 @@ def test_an_older_run_is_read_as_one_of_today_and_its_files_stay(
     old = read_json(file)
     write_json(file, {**old, "schema_version": 0, "how_long": old.pop("profile"), "mac": "ab"})
     before = file.read_bytes()
-    monkeypatch.setattr(upgrade, "STEPS", {0: renamed})
+    monkeypatch.setattr(upgrade, "STEPS", {**STEPS, 0: renamed})
     assert run.run() == today.model_copy(update={"mac": None})
     assert not run.is_ours(run.run())
     assert file.read_bytes() == before
@@ -87,6 +87,7 @@ def test_a_kept_run_of_every_schema_is_read_and_reported(tmp_path: Path) -> None
         (run,) = unpacked_runs(kept, WORDS, tmp_path / str(number)).runs
         versions.append(read_json(run.path / "run.json")["schema_version"])
         assert run.run().schema_version == SCHEMA_VERSION
+        assert [trial.trial_id for trial in run.run().plan] == [str(trial.id.planned) for _, trial in run.finished()]
         reported = invoke(tmp_path, "report", "--archive", str(kept))
         assert (reported.returncode, reported.stderr) == (0, "")
         assert run.id in reported.stdout

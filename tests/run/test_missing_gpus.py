@@ -2,7 +2,6 @@
 
 import io
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,6 @@ from tsuishi.plan import trials
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.replan import plan_entry
 from tsuishi.run.runner import Runner
 
 WORKLOAD = """
@@ -56,11 +54,11 @@ def test_a_trial_without_its_gpus_failed_with_the_remedy_and_is_no_finding(
 ) -> None:
     work, ready = made
     planned = [
-        replace(trial, accelerator="cuda")
+        trial.model_copy(update={"accelerator": "cuda"})
         for trial in trials.plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
     run = RunDirectory.create(
-        work.settings.results / "run", run_record("run", plan=[plan_entry(trial).content() for trial in planned])
+        work.settings.results / "run", run_record("run", plan=[trial.content() for trial in planned])
     )
     Runner(run, ready, work.settings, work.checkout, CARD, Nobody(), None).run(planned)
     ((_, trial),) = run.finished()

@@ -6,6 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
+from tests.synthetic_run import planned_trial
 from tests.words import case
 from tsuishi.base.screen import Momentary, Screen
 from tsuishi.plan.trials import PlannedTrial
@@ -18,15 +19,8 @@ NO_GPUS = "strategy 'data_parallel' needs 2 GPUs: on a CPU it does nothing; 'dis
 
 
 def planned(name: str, *, environment: str = OLD, repetition: int = 1, batch_size: int = 1) -> PlannedTrial:
-    return PlannedTrial(
-        id=TrialId(name, environment, repetition),
-        case=case(suite="bench", protocol="steady", batch_size=batch_size),
-        accelerator="cpu",
-        workload="behave",
-        settings={},
-        timeout_s=60.0,
-        expected_s=30.0,
-    )
+    of = case(suite="bench", protocol="steady", batch_size=batch_size)
+    return planned_trial(of, environment, 30.0, repetition, trial_id=str(TrialId(name, environment, repetition)))
 
 
 def screen(*, terminal: bool, width: int = 200) -> tuple[Screen, io.StringIO]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.synthetic_run import run_record
+from tests.synthetic_run import planned_trial, run_record
 from tests.words import WORDS, case
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import schema, trial_folders
@@ -16,7 +16,6 @@ from tsuishi.results.records import CaseRecord, TrialRecord
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.questions import Asked, MatrixCell
-from tsuishi.specs.trial_id import TrialId
 
 ENVIRONMENT = "env"
 
@@ -45,7 +44,7 @@ class Bench:
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> MatrixCell:
         planned = case(suite="bench", protocol="steady", devices=devices)
         cell = MatrixCell(planned.id, ENVIRONMENT)
-        trial = PlannedTrial(TrialId(planned.id[:6], ENVIRONMENT, 1), planned, "cpu", "w", {}, 60.0, expected_s)
+        trial = planned_trial(planned, ENVIRONMENT, expected_s)
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
 

@@ -31,7 +31,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import PlannedTrial, plan_trials, repeated
+from tsuishi.plan.trials import PlannedTrial, plan_trials
 from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
@@ -124,7 +124,7 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
     why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
     ready = work.build(plan_builds_only(work).environments)
     planned = [
-        replace(trial, forced=why)
+        trial.model_copy(update={"forced": why})
         for trial in plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
@@ -138,7 +138,7 @@ def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_h
     work = session(tmp_path)
     ready = work.build(plan_builds_only(work).environments)
     first = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
-    planned = [repeated(trial, repetition) for trial in first for repetition in (1, 2, 3)]
+    planned = [trial.renamed(trial.id.repeated(repetition)) for trial in first for repetition in (1, 2, 3)]
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1", drawn="0123456789abcdef"))
     Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
     records = [record for _, record in run.finished()]
@@ -173,10 +173,14 @@ def test_a_seed_is_a_stable_number_of_31_bits_of_what_its_run_drew_its_suite_say
     drawn = "0123456789abcdef"
     digest = hashlib.sha256(b'["0123456789abcdef",0,1]').hexdigest()
     assert seed_of(first, drawn) == int(digest[:8], 16) >> 1
-    of_suite = replace(first, settings={**first.settings, "seed": 1})
-    others = (seed_of(of_suite, drawn), seed_of(repeated(first, 2), drawn), seed_of(first, drawn[::-1]))
+    of_suite = first.model_copy(update={"settings": {**first.settings, "seed": 1}})
+    others = (
+        seed_of(of_suite, drawn),
+        seed_of(first.renamed(first.id.repeated(2)), drawn),
+        seed_of(first, drawn[::-1]),
+    )
     assert len({seed_of(first, drawn), *others}) == 4
-    many = [seed_of(repeated(first, repetition), drawn) for repetition in range(1, 200)]
+    many = [seed_of(first.renamed(first.id.repeated(repetition)), drawn) for repetition in range(1, 200)]
     assert 0 <= min(many) < max(many) < 1 << 31
 
 
@@ -213,7 +217,7 @@ def test_programs_beside_a_run_are_said_once_and_in_its_report_at_the_top_and_in
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
     try:
-        planned = [repeated(first, repetition) for repetition in (1, 2)]
+        planned = [first.renamed(first.id.repeated(repetition)) for repetition in (1, 2)]
         Runner(run, ready, work.settings, work.checkout, work.nvml, heard, None).run(planned)
     finally:
         for program in busy:

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from tsuishi.archives.citation import Author
 from tsuishi.archives.crate import About, DescribedRun
+from tsuishi.base.toml import Record
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.facts import Record
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 
 R = TypeVar("R", bound=Record)
@@ -29,7 +29,7 @@ def described(run: RunDirectory) -> DescribedRun:
 
 def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: str) -> About:
     """What a repository asks of an archive of runs."""
-    suites = sorted({str(entry.case["suite"]) for run in runs for entry in run.run().plan})
+    suites = sorted({str(entry.axes["suite"]) for run in runs for entry in run.run().plan})
     environments = sorted({record.name for record in environments_of(runs)})
     machines = _machines(runs)
     dates = [created[:10] for run in runs if (created := run.run().created_at)]

@@ -8,7 +8,7 @@ from tsuishi.archives.member_names import RECORD
 from tsuishi.archives.zip_container import BadArchive
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.results.facts import Record
+from tsuishi.base.toml import Record
 from tsuishi.results.record_files import parsed
 from tsuishi.results.records import Count
 from tsuishi.specs.trial_id import Name

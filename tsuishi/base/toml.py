@@ -26,6 +26,20 @@ class Spec(BaseModel):
     prose: ClassVar[frozenset[str]] = frozenset()
 
 
+# The largest whole number that JSON, pandas and JavaScript hold alike; beyond any count, size or time.
+MOST = 1 << 53
+
+
+class Record(BaseModel):
+    """Base of what a run holds. Keys that nobody knows are kept, and ignored: a later tsuishi may write more."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
+
+    def content(self) -> dict[str, Any]:
+        """The record as JSON: the keys that it was made with."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
 def _fit(name: str) -> str:
     if why := files.unfit(name):
         raise ValueError(why)

@@ -191,7 +191,7 @@ class Gathering:
             yield self._end(order.id, self._buried(order, waiting.state))
             if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
-                self._again.append(order.model_copy(update={"id": order.id.next_attempt}))
+                self._again.append(order.renamed(order.id.next_attempt))
 
     def _never_began(self, waiting: _Waiting) -> bool:
         """Whether Slurm never had a trial, or it never started: the same attempt is submitted again, once."""

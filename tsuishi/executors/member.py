@@ -34,7 +34,7 @@ def run_member(folder: Path, index: int, port: int) -> int:
         if number:
             node.lock(alone, order)  # the task itself has locked the first node, and swept it
             node.sweep(submission)
-        each = int(order.case["devices"]) // order.nodes
+        each = int(order.given["devices"]) // order.nodes
         launcher = torchrun(order.nodes, each, number, first, port)
         process = start(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))
         try:

@@ -122,7 +122,7 @@ def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, check
 
     Raises UserError where this node does not have it.
     """
-    record = run.environment(order.environment_record)
+    record = run.environment(order.environment_record or "")
     environment = read_environment(checkout.images / f"{order.id.environment}.toml")
     engine = Engines(submission.settings_for(record.engine), checkout).chosen_for(environment)
     built = engine.find(environment)

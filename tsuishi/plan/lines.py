@@ -12,7 +12,7 @@ from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.power import Comparing, detectable_ratio, share_found
-from tsuishi.plan.trials import PlannedTrial, cell_of, scatter_name
+from tsuishi.plan.trials import PlannedTrial, scatter_name
 from tsuishi.plan.worth import Extension
 from tsuishi.specs.questions import LOOKS, Asked, MatrixCell, look_at
 
@@ -53,7 +53,7 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
     """Print the main questions, each with its environments, cases, trials and time."""
     if not outlined.asked:
         return
-    counts = Counter(cell_of(trial) for trial in outlined.trials)
+    counts = Counter(trial.cell for trial in outlined.trials)
     rows = [
         (
             words(question),
@@ -70,7 +70,7 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
 def power_lines(outlined: Outline, history: History) -> list[str]:
     """What the comparisons among the main questions can find; nothing where each of their cells has a single trial."""
     comparisons = [question for question in outlined.asked if question.compares]
-    counts = Counter(cell_of(trial) for trial in outlined.trials)
+    counts = Counter(trial.cell for trial in outlined.trials)
     planned = min((counts[cell] for question in comparisons for cell in question.cells), default=0)
     if planned < 2:
         return []
@@ -93,7 +93,7 @@ def _comparing(outlined: Outline, comparisons: Sequence[Asked], scatter: float) 
 
     judged = sum(question.compares or bool(question.claim) for question in outlined.asked)
     cells = min(len(side) for question in comparisons for side in (question.of, question.to))
-    measured = Counter(map(place, {cell_of(trial) for trial in outlined.trials}))
+    measured = Counter(map(place, {trial.cell for trial in outlined.trials}))
     beside = min(measured[place(cell)] for question in comparisons for cell in question.cells)
     return Comparing(scatter, judged, cells, moderated=beside > 2 * cells)
 

@@ -43,7 +43,7 @@ class Outline:
     @property
     def left_out(self) -> int:
         """How many cells that could be measured are not planned."""
-        planned = {plan.cell_of(trial) for trial in self.trials}
+        planned = {trial.cell for trial in self.trials}
         return sum(not trial.unsupported for cell, trial in self.matrix.first.items() if cell not in planned)
 
 
@@ -75,7 +75,7 @@ def outline(
     trials = tuple(plan.plan_trials(Matrix(first, counts, ()), choice.seed))
     fitting = (*asked, *chosen.further)
     spent = costs.building_s({*choice.environments, *(name for question in fitting for name in question.environments)})
-    spare_s = left_s - spent - sum(costs.trial_s[plan.cell_of(trial)] for trial in trials)
+    spare_s = left_s - spent - sum(costs.trial_s[trial.cell] for trial in trials)
     done = dict.fromkeys((cell for question in chosen.further for cell in question.cells), LOOKS[0])
     done |= {cell: chosen.trials for question in asked for cell in question.cells}
     left = [question for question in rest if question not in chosen.further]

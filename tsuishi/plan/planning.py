@@ -161,7 +161,7 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         frozenset(environment.framework for environment in environments),
         (*outlined.asked, *outlined.others),
         candidates({}, sources, larger.possible, len(session.nvml), accuracy=True),
-        Counter(trials.cell_of(trial) for trial in outlined.trials),
+        Counter(trial.cell for trial in outlined.trials),
     )
     takes = what_claims_take(sources, situation)
     session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))

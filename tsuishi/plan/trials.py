@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
 
 from tsuishi.artifacts import datasets
 from tsuishi.base import toml
@@ -22,38 +24,30 @@ from tsuishi.specs.experiment import ScriptOrder
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.suite import Suite, select_suites
 from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.trial_spec import CaseAxes, Lengths, Trial
 from tsuishi.specs.vocabulary import Vocabulary
 
+# Seconds of a plan, which are written with one decimal.
+_Expected = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 1))]
 
-@dataclass(frozen=True)
-class PlannedTrial:
-    """A trial to come. Its id has no attempt yet: that is known only when it runs."""
 
-    id: TrialId
-    case: Case
+class PlannedTrial(Trial):
+    """A trial to come, with what the plan expects of it. Its id has no attempt yet: that is known only when it runs.
+
+    `guess_s`: the guess of the specs, which was measured on another machine. `script`: the program of a suite that runs
+    one; a run never says where it is. `forced`: --force uses the environment's code, or it is PTX: a self-check comes
+    first.
+    """
+
+    case: CaseAxes
     accelerator: Accelerator
     workload: str
-    settings: dict[str, Any]
+    settings: Lengths
     timeout_s: float
-    expected_s: float
-    # The guess of the specs, which was measured on another machine.
-    guess_s: float = 0.0
-    # The answer of the environment why it cannot run this case: then nothing is started.
-    unsupported: str = ""
-    # Why the environment has no native code for the GPUs here: --force uses it, or it is PTX. A self-check comes first.
     forced: str = ""
-    # The program of a suite that runs one.
-    script: ScriptOrder | None = None
-
-    @property
-    def environment(self) -> str:
-        """The name of its environment."""
-        return self.id.environment
-
-    @property
-    def repetition(self) -> int:
-        """The number of its repetition, from 1."""
-        return self.id.repetition
+    expected_s: _Expected
+    guess_s: _Expected = 0.0
+    script: Annotated[ScriptOrder | None, Field(exclude=True)] = None
 
 
 @dataclass(frozen=True)
@@ -104,16 +98,12 @@ def matrix(
             profile = suite.profile(choice.profile)
             limits = (len(nvml), choice.nodes)
             for trial in first_trials(suite, environment, accelerator, choice, *limits, checkout.suites):
-                cell = MatrixCell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
-                first[cell] = replace(
-                    trial,
-                    expected_s=0.0 if trial.case.id in reasons else expected_s,
-                    forced=forced,
-                    unsupported=reasons.get(trial.case.id, ""),
-                )
-                repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
-                cases[trial.case.id] = trial.case
+                why_not = reasons.get(trial.case_id, "")
+                known = {"expected_s": 0.0 if why_not else expected_s, "forced": forced, "unsupported": why_not}
+                first[trial.cell] = trial.model_copy(update=known)
+                repetitions[trial.cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
+                cases[trial.case_id] = trial.case
         possible.append(Possible(environment, accelerator, cases, reasons))
     return Matrix(first, repetitions, tuple(possible))
 
@@ -127,7 +117,7 @@ def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
     order, trials = random.Random(seed), []  # noqa: S311
     for repetition in range(1, max(planned.repetitions.values(), default=0) + 1):
         here = [
-            repeated(trial, repetition)
+            trial.renamed(trial.id.repeated(repetition))
             for cell, trial in planned.first.items()
             if repetition <= planned.repetitions[cell] and (repetition == 1 or not trial.unsupported)
         ]
@@ -136,23 +126,13 @@ def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
     return trials
 
 
-def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
-    """The same trial, as another repetition."""
-    return replace(trial, id=trial.id.repeated(repetition))
-
-
-def cell_of(trial: PlannedTrial) -> MatrixCell:
-    """The cell of a trial."""
-    return MatrixCell(trial.case.id, trial.environment)
-
-
-def history_name(trial: "PlannedTrial", data: Mapping[str, str] | None) -> str:
+def history_name(trial: PlannedTrial, data: Mapping[str, str] | None) -> str:
     """The name under which the history keeps durations of equal trials."""
     how = toml.digest([trial.settings, data["sha256"] if data else None])
-    return f"trial {trial.case.id} {trial.environment} {trial.accelerator} {how}"
+    return f"trial {trial.case_id} {trial.environment} {trial.accelerator} {how}"
 
 
-def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
+def history_kinds(trial: PlannedTrial) -> tuple[str, ...]:
     """The kinds of work in the history that a trial belongs to, the narrowest first."""
     return (
         f"trial {trial.environment} {trial.case.suite}",
@@ -209,10 +189,14 @@ def first_trials(
         guess_s = environment.expect.startup_s + group.expected_s(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )
+        trial_id = TrialId(trial_slug(case, suite.words), environment.name, repetition=1)
         yield PlannedTrial(
-            id=TrialId(trial_slug(case, suite.words), environment.name, repetition=1),
+            trial_id=str(trial_id),
+            case_id=case.id,
             case=case,
+            environment=environment.name,
             accelerator=accelerator,
+            repetition=trial_id.repetition,
             workload=suite.workload,
             settings=settings,
             timeout_s=choice.timeout_s or profile.timeout_s,

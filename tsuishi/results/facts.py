@@ -5,24 +5,13 @@ Events carry it (stream/events.py), tables and trial.json keep it, and whatever 
 
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-# The largest whole number that JSON, pandas and JavaScript hold alike; beyond any count, size or time.
-MOST = 1 << 53
+from tsuishi.base.toml import MOST, Record
 
 Label = Annotated[str, Field(min_length=1, max_length=200)]
 Scalar = str | int | float | bool | None
 Seconds = Annotated[float, Field(ge=0, le=MOST)]
-
-
-class Record(BaseModel):
-    """Base of what a run holds. Keys that nobody knows are kept, and ignored: a later tsuishi may write more."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
-
-    def content(self) -> dict[str, Any]:
-        """The record as JSON: the keys that it was made with."""
-        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class ComputeDevice(Record, extra="ignore"):

@@ -195,7 +195,7 @@ def _cases(
 
     case_ids: of the trials. records: by record id.
     """
-    cases: dict[str, Mapping[str, Any]] = {entry.case_id: entry.case for run in runs for entry in run.plan}
+    cases: dict[str, Mapping[str, Any]] = {entry.case_id: entry.axes for run in runs for entry in run.plan}
     for case_id in dict.fromkeys(case_ids):
         if isinstance(record := records.get(f"case-{case_id}"), CaseRecord):
             cases[case_id] = record.root
@@ -299,7 +299,7 @@ def outcomes(results: Results) -> pd.DataFrame:
                 label = columns.get((run_id, planned.environment), planned.environment)
                 row = {"run_id": run_id, "status": MISSING, "reason": _WHY_MISSING, "column": label}
                 row |= {name: getattr(planned, name) for name in ("case_id", "environment", "repetition")}
-                row["trial_id"] = planned.trial
+                row["trial_id"] = planned.trial_id
                 case = results.axes[planned.case_id]
                 rows.append({**case, **row, "axes": case})
     frame = pd.DataFrame(rows, columns=names)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
-from tsuishi.results.facts import Record
+from tsuishi.base.toml import Record
 from tsuishi.results.records import RECORDS, AnyRecord
 
 REMEDY = "copy the run again, or remove what is wrong"

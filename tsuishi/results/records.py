@@ -6,36 +6,20 @@ A run may come from anybody: every record is checked against its type when it is
 from datetime import date
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, ConfigDict, Field, RootModel
+from pydantic import AfterValidator, ConfigDict, Field, RootModel, model_validator
 
 from tsuishi.base import toml
-from tsuishi.results.facts import MOST, Facts, Phase, Record, Seconds
-from tsuishi.specs import axes
-from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.base.toml import MOST, Record
+from tsuishi.results.facts import Facts, Phase, Seconds
 from tsuishi.specs.claims import all_reach
 from tsuishi.specs.statuses import RECORDED
-from tsuishi.specs.trial_id import Name, TrialId
+from tsuishi.specs.trial_spec import Axes, Trial
 
 # A finding is final; the others are run again, as a new attempt, by --resume.
 
-Ordinal = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Number = Annotated[int | float, Field(ge=0, le=MOST)]
-Value = str | bool | Annotated[int, Field(ge=-MOST, le=MOST)] | float | None
 FileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,63}$")]
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-
-
-def _lengths_are_numbers(settings: dict[str, Value]) -> dict[str, Value]:
-    for name in ("epochs", "train_images", "stop_at"):
-        value = settings.get(name, 0)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ValueError(f"{name} is not a number of 0 or more")
-    return settings
-
-
-# How a workload times a case, by the names of specs/suite.py; a report compares these lengths with those of a source.
-Lengths = Annotated[dict[str, Value], AfterValidator(_lengths_are_numbers)]
 
 
 class BaseRecord(Record):
@@ -214,24 +198,6 @@ class WorkloadRecord(Record):
     data: dict[str, str] | None = None
 
 
-def _axis(name: str) -> str:
-    if axes.is_taken(name):
-        raise ValueError(f"'{name}' cannot be an axis: tables have a column of that name")
-    return name
-
-
-def _of_a_suite(case: dict[str, str | int]) -> dict[str, str | int]:
-    for name in (SUITE, PROTOCOL):
-        if not isinstance(case.get(name), str):
-            raise ValueError(f"a case without {name}")
-    return case
-
-
-_Axis = Annotated[str, Field(pattern=axes.NAME), AfterValidator(_axis)]
-# The axes of a case in canonical order, also such as no file here describes: a run may come from anybody.
-Axes = Annotated[dict[_Axis, str | Ordinal], Field(max_length=100), AfterValidator(_of_a_suite)]
-
-
 class CaseRecord(RootModel[Axes]):
     """records/case-<id>.json: the axes that are the identity of a case."""
 
@@ -242,13 +208,6 @@ class CaseRecord(RootModel[Axes]):
     def content(self) -> dict[str, str | int]:
         """The record as JSON."""
         return self.root
-
-
-class DataRecord(Record):
-    """A data set, by its file's name and content."""
-
-    file: str
-    sha256: str
 
 
 def _status(text: str) -> str:
@@ -264,31 +223,22 @@ class FileRecord(Record, extra="forbid"):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class TrialRecord(Record, extra="ignore"):
-    """trial.json: everything about a trial that is not in its other files.
+class TrialRecord(Trial, extra="ignore"):
+    """trial.json: the specification of a trial, and how it ended: everything that is not in its other files.
 
     `files`: these, by name. `tables`: the SHA-256 of each table, where an earlier tsuishi noted no more.
-    `command` runs the case once more inside its environment; `asked` is the command by which the environment said that
-    it cannot run the case.
+    `command` runs the case once more inside its environment.
     """
 
-    trial_id: Name
-    case_id: Hash
+    attempt: Annotated[int, Field(ge=1, le=10_000)]
     case_record: Annotated[str, Field(pattern=r"^case-[0-9a-f]{12}$")]
-    environment: Name
-    environment_record: Annotated[str, Field(pattern=r"^(environment-[0-9a-f]{12})?$")] | None = None
-    machine_record: Annotated[str, Field(pattern=r"^(machine-[0-9a-f]{12})?$")] | None = None
-    workload_record: Annotated[str, Field(pattern=r"^(workload-[0-9a-f]{12})?$")] | None = None
     framework: str | None = None
     device: str | None = None
-    repetition: Ordinal
-    attempt: Annotated[int, Field(ge=1, le=10_000)]
     status: Annotated[str, AfterValidator(_status)]
     reason: str | None = None
     exit_code: Annotated[int, Field(ge=-MOST, le=MOST)] | None = None
     simulated: bool | None = None
     synthetic: bool | None = None
-    forced: str | None = None
     started_at: str | None = None
     duration_s: Seconds | None = None
     startup_s: Seconds | None = None
@@ -300,15 +250,17 @@ class TrialRecord(Record, extra="ignore"):
     events_missing: Count | None = None
     phases: list[Phase] | None = None
     reported: Facts | None = None
-    settings: Lengths | None = None
-    timeout_s: Value = None
-    data: DataRecord | None = None
     files: dict[FileName, FileRecord] | None = None
     tables: dict[str, str] | None = None
     command: list[str] | None = None
-    asked: list[str] | None = None
     # On a cluster: the other jobs that were seen on its node as it began or ended, in words.
     beside: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _is_of_its_case(self) -> "TrialRecord":
+        if self.case and self.case.id != self.case_id:
+            raise ValueError(f"the case {self.case_id} has another content")
+        return self
 
     @property
     def cited(self) -> list[str]:
@@ -322,12 +274,6 @@ class TrialRecord(Record, extra="ignore"):
         if self.files is None:
             return self.tables
         return {name.removesuffix(".csv"): about.sha256 for name, about in self.files.items() if name.endswith(".csv")}
-
-    @property
-    def id(self) -> TrialId:
-        """The id of the trial; its parts are exact, as the environment's name is known here."""
-        ending = str(TrialId("", self.environment, self.repetition, self.attempt))
-        return TrialId(self.trial_id.removesuffix(ending), self.environment, self.repetition, self.attempt)
 
 
 AnyRecord = CaseRecord | EnvironmentRecord | MachineRecord | WorkloadRecord

@@ -2,40 +2,16 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, field_serializer, model_validator
+from pydantic import Field, SerializeAsAny, field_serializer, model_validator
 
-from tsuishi.results.facts import MOST, Record
-from tsuishi.results.records import Axes, DataRecord, Hash, Lengths, Number, Ordinal, Value
+from tsuishi.base.toml import MOST, Record
+from tsuishi.results.records import Number
 from tsuishi.specs.case import case_id as case_id_of
-from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.trial_id import Name, TrialId
+from tsuishi.specs.trial_spec import DataRecord, Trial, Value
 
-SCHEMA_VERSION = 1
-
-
-class PlanEntry(Record):
-    """A trial of the plan. What says how it is run may be lacking where nobody will run it."""
-
-    trial: Name
-    case_id: Hash
-    case: Axes
-    environment: Name
-    accelerator: Accelerator | None = None
-    repetition: Ordinal
-    workload: str | None = None
-    settings: Lengths | None = None
-    timeout_s: Value = None
-    expected_s: Value = None
-    guess_s: Value = None
-    unsupported: str = ""
-    forced: str = ""
-
-    @property
-    def id(self) -> TrialId:
-        """The planned id of the trial."""
-        ending = str(TrialId("", self.environment, self.repetition))
-        return TrialId(self.trial.removesuffix(ending), self.environment, self.repetition)
+SCHEMA_VERSION = 2
 
 
 class LeftOut(Record):
@@ -98,7 +74,7 @@ class RunRecord(Record):
     arguments: dict[str, Value | tuple[Value, ...]]
     data: DataRecord | None = None
     questions: tuple[Asked, ...] = ()
-    plan: tuple[PlanEntry, ...]
+    plan: tuple[SerializeAsAny[Trial], ...]
     cases_left_out: Value = None
     more: tuple[More, ...] = ()
     sessions: tuple[SessionRecord, ...] = ()
@@ -125,15 +101,15 @@ class RunRecord(Record):
 
     @model_validator(mode="after")
     def _plans_a_trial_once(self) -> "RunRecord":
-        cases: dict[str, Axes] = {}
-        for entry in self.plan:
-            if cases.setdefault(entry.case_id, entry.case) != entry.case:
-                raise ValueError(f"two cases are planned as {entry.case_id}")
-            if not entry.trial.endswith(str(TrialId(entry.case_id[:6], entry.environment, entry.repetition))):
-                raise ValueError(f"trial '{entry.trial}' has not the name of its case, environment and repetition")
-        if len({(entry.case_id, entry.environment, entry.repetition) for entry in self.plan}) < len(self.plan):
+        cases: dict[str, dict[str, Any]] = {}
+        for trial in self.plan:
+            if cases.setdefault(trial.case_id, trial.axes) != trial.axes:
+                raise ValueError(f"two cases are planned as {trial.case_id}")
+            if not trial.trial_id.endswith(str(TrialId(trial.case_id[:6], trial.environment, trial.repetition))):
+                raise ValueError(f"trial '{trial.trial_id}' has not the name of its case, environment and repetition")
+        if len({(trial.cell, trial.repetition) for trial in self.plan}) < len(self.plan):
             raise ValueError("a trial is planned twice")
-        for case_id, case in cases.items():
-            if case_id_of(case) != case_id:
+        for case_id, axes in cases.items():
+            if case_id_of(axes) != case_id:
                 raise ValueError(f"the case {case_id} has another content")
         return self

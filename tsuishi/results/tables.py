@@ -18,9 +18,9 @@ from tsuishi.base.printable import visible
 from tsuishi.results import schema
 from tsuishi.results.facts import Phase, Scalar
 from tsuishi.results.record_files import REMEDY as ALL_OF_IT
-from tsuishi.results.records import Lengths
 from tsuishi.results.schema import Column
 from tsuishi.specs.statuses import RECORDED
+from tsuishi.specs.trial_spec import Lengths
 
 # The column of a trial's place among all trials, where a table has many rows of a trial.
 TRIAL = "trial"

@@ -12,8 +12,19 @@ from tsuishi.results.run_record import SCHEMA_VERSION
 
 # Takes the content of a run.json to the next version, without `schema_version`.
 Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def _trials_by_their_id(content: dict[str, Any]) -> dict[str, Any]:
+    """From schema 1: a trial of the plan has its id under the name that it has in trial.json too."""
+    plan = content.get("plan")
+    if not isinstance(plan, list):
+        return content
+    renamed = [{"trial_id": one.get("trial"), **one} if isinstance(one, dict) else one for one in plan]
+    return {**content, "plan": renamed}
+
+
 # By the version that a step begins with: one for each version before SCHEMA_VERSION.
-STEPS: Mapping[int, Step] = {}
+STEPS: Mapping[int, Step] = {1: _trials_by_their_id}
 
 
 def upgraded(place: object, content: Mapping[str, Any]) -> dict[str, Any]:

@@ -222,7 +222,7 @@ class _Reading:
         added = _there(self._run, folders, records) - self.known.once.keys() - self.known.anew.keys()
         for name in sorted(added) if self.known.are_there else ():
             yield f"{self._run.path / name}: not in the manifest: added, or left by a runner that was killed"
-        planned = {entry.trial for entry in recorded.plan}
+        planned = {trial.trial_id for trial in recorded.plan}
         for folder in folders:
             self.trials += 1
             yield from self._trial(folder, planned)

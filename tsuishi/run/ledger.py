@@ -1,26 +1,101 @@
-"""The books of a running run: run.json gets additions to the plan, the history gets durations and scatter of trials."""
+"""The books of a run: run.json with questions, plan and sessions; the history with durations and scatter of trials."""
 
 import math
+import secrets
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 from typing import Any
 
+from tsuishi import __version__
 from tsuishi.base.budget import Clock
+from tsuishi.base.checkout import git_state
+from tsuishi.base.option_table import options_of
+from tsuishi.base.units import duration
 from tsuishi.machine.history import History
+from tsuishi.plan.outline import Outline
+from tsuishi.plan.planning import Plan
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
 from tsuishi.plan.worth import with_more_time
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.manifest import write_anew
-from tsuishi.results.run_record import More, SessionRecord
+from tsuishi.results.run_record import CheckoutState, LeftOut, More, OriginalRun, RunRecord, SessionRecord
 from tsuishi.run.executor import Audience
-from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
+from tsuishi.specs.trial_spec import DataRecord, Value
+
+
+def create(
+    session: Session,
+    name: str,
+    plan: Plan,
+    outlined: Outline,
+    checked: Mapping[str, Mapping[str, float]],
+    original: OriginalRun | None = None,
+    search: Mapping[str, Value] | None = None,
+) -> RunDirectory:
+    """The directory of a new run, with its record. checked: the errors of self-checks, by environment.
+
+    search: the options that only `find` has.
+    """
+    now, choice = time.gmtime(), session.choice
+    run_id = new_run_id(session.settings.results, now, name or choice.profile)
+    everything = not session.is_limited
+    return RunDirectory.create(
+        session.settings.results / run_id,
+        RunRecord(
+            run_id=run_id,
+            tsuishi_version=__version__,
+            git=CheckoutState.model_validate(git_state()),
+            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+            profile=choice.profile,
+            seed=choice.seed,
+            drawn=secrets.token_hex(8),
+            engine=session.settings.engine,
+            arguments=_arguments(session, search),
+            data=DataRecord.model_validate(session.data_record) if session.data_record else None,
+            # Named before anything is measured.
+            questions=tuple(outlined.asked),
+            plan=outlined.trials if everything else (),
+            cases_left_out=outlined.left_out,
+            more=(),
+            sessions=(),
+            self_checks={name: dict(errors) for name, errors in checked.items()},
+            left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
+            replays=original,
+        ),
+    )
+
+
+def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
+    """The options of run-suite, or of find, that repeat this run."""
+    choice, settings, within_s = session.choice, session.settings, session.clock.within_s
+    no_limit = "none" if search is None else ""
+    shown: dict[str, Value] = {
+        "within": no_limit if within_s is None else f"{within_s:g}s",
+        "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
+        "host_python": Path(settings.host_python).name,
+        "data": session.data.name if settings.data and session.data else "",
+    }
+    given = {
+        row.parameter: shown[row.parameter]
+        if row.parameter in shown
+        else _text(getattr(choice, row.choice) if row.choice else getattr(settings, row.setting))
+        for row in options_of(("run-suite" if search is None else "find",))
+        if row.recorded and (row.choice or row.setting)
+    }
+    return {**(search or {}), **given}
+
+
+def _text(value: Any) -> Value:
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 class Ledger:
@@ -29,7 +104,7 @@ class Ledger:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self._record = run.run()
-        self._trials = {entry.trial for entry in self._record.plan}
+        self._trials = {trial.trial_id for trial in self._record.plan}
         self._asked = {question.id for question in self._record.questions}
 
     def begin(self, clock: Clock, expected_s: float) -> None:
@@ -50,14 +125,14 @@ class Ledger:
 
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
-        new = [trial for trial in trials if str(trial.id) not in self._trials]
+        new = [trial for trial in trials if trial.trial_id not in self._trials]
         asked = [question for question in questions if question.id not in self._asked]
-        self._trials |= {str(trial.id) for trial in new}
+        self._trials |= {trial.trial_id for trial in new}
         self._asked |= {question.id for question in asked}
         number = 1 + max((question.plan for question in self._record.questions), default=0)
         asked = [question.model_copy(update={"plan": number}) for question in asked]
         if new or asked:
-            self._write(plan=(*self._record.plan, *map(plan_entry, new)), questions=(*self._record.questions, *asked))
+            self._write(plan=(*self._record.plan, *new), questions=(*self._record.questions, *asked))
         return new
 
     def end(self, rounds: Rounds, beside_s: float) -> None:
@@ -83,12 +158,12 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
     """Keep in the history how the trials of a run scatter, for each of these quantities, pooled over the cases."""
     groups: dict[str, dict[MatrixCell, list[float]]] = {}
     for entry in run.run().plan:
-        cell = MatrixCell(entry.case_id, entry.environment)
+        cell = entry.cell
         by_quantity = tally.of[cell].values if cell in tally.of else {}
         for quantity in quantities & by_quantity.keys():
             values = [*by_quantity[quantity].values()]
             if len(values) > 1 and min(values) > 0:
-                place = (entry.environment, str(entry.accelerator), str(entry.case[SUITE]), str(entry.case[PROTOCOL]))
+                place = (entry.environment, str(entry.accelerator), str(entry.axes[SUITE]), str(entry.axes[PROTOCOL]))
                 groups.setdefault(scatter_name(*place, quantity), {})[cell] = [math.log(value) for value in values]
     for name, of_cells in groups.items():
         squares = math.fsum((len(logs) - 1) * statistics.variance(logs) for logs in of_cells.values())
@@ -97,17 +172,26 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
 
 
 class Learning:
-    """An audience that keeps the durations of trials in the history, and passes everything on to another audience."""
+    """An audience that starts a session's clock with the first trial and keeps durations of trials, before another.
 
-    def __init__(self, audience: Audience, history: History, data: Mapping[str, str] | None) -> None:
+    The ledger gets how long the session had waited for its first job.
+    """
+
+    def __init__(self, audience: Audience, session: Session, ledger: Ledger) -> None:
         self._audience = audience
-        self._history = history
-        self._data = data
+        self._session = session
+        self._ledger = ledger
         self.waits = audience.waits
-        self.trial_begins = audience.trial_begins
         self.phase = audience.phase
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
+        if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
+            self._ledger.queued(queued_s)
+            self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
+        self._audience.trial_begins(trial, attempt)
 
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
         if is_finding(status) and not trial.unsupported:
-            self._history.learn(history_name(trial, self._data), duration_s, trial.guess_s, history_kinds(trial))
+            name = history_name(trial, self._session.data_record)
+            self._session.history.learn(name, duration_s, trial.guess_s, history_kinds(trial))
         self._audience.trial_ends(trial, status, reason, duration_s)

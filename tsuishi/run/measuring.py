@@ -17,7 +17,7 @@ from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
-from tsuishi.run.executor import LOCAL, Audience, Executor
+from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
@@ -152,8 +152,7 @@ class Measuring:
         until_s = None if session.clock.within_s is None else lambda: session.clock.left_s
         try:
             with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
-                audience = Learning(progress, session.history, session.data_record)
-                given = (session.settings, session.checkout, session.nvml, _Starting(audience, session, ledger))
+                given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
                 measured = runner.Runner(run, self.ready, *given, session.data, self.executor, session.left_s)
                 measured.run(planned, batches(progress))
         finally:
@@ -161,24 +160,6 @@ class Measuring:
         counts = statuses(run, [entry.id for entry in run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
-
-
-class _Starting:
-    """An audience that starts the clock of a session with the first trial, and passes everything on to another."""
-
-    def __init__(self, audience: Audience, session: Session, ledger: Ledger) -> None:
-        self._audience = audience
-        self._session = session
-        self._ledger = ledger
-        self.waits = audience.waits
-        self.phase = audience.phase
-        self.trial_ends = audience.trial_ends
-
-    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
-        if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
-            self._ledger.queued(queued_s)
-            self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
-        self._audience.trial_begins(trial, attempt)
 
 
 @contextmanager

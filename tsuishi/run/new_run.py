@@ -1,29 +1,32 @@
-"""A new run: built, recorded with its questions and arguments, and measured."""
+"""The way of a run on one page: choose, build, ask, measure, gather. Its report follows (commands/report_runs.py).
 
-import secrets
-import time
+- choose: plan/planning.py names the questions that fit into the time, with the cases and environments that they need;
+- build: environments/batch.py makes these environments ready;
+- ask: each environment says what it cannot run; the questions are chosen again, and recorded by ledger.py;
+- measure: measuring.py heats the machine and opens the rounds; rounds.py chooses each next trial, by the results that
+  tally.py counts; runner.py orders an attempt at it, executor.py starts it, and trial.py is the trial: from an order to
+  a folder with trial.json;
+- gather: runner.py puts the tables of all trials together, also after an error.
+
+resume.py goes on with a run, replay.py and release_run.py measure other plans: by the same steps.
+"""
+
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from tsuishi import __version__
 from tsuishi.base import files
-from tsuishi.base.checkout import git_state
 from tsuishi.base.errors import UserError
-from tsuishi.base.option_table import options_of
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.plan.lines import print_questions
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
-from tsuishi.results.directory import RunDirectory, new_run_id
-from tsuishi.results.records import DataRecord, Value
-from tsuishi.results.run_record import CheckoutState, LeftOut, OriginalRun, RunRecord
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_record import OriginalRun
 from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.ledger import create
 from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
-from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
 
 
@@ -39,7 +42,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     ready = session.build(plan.environments)
     while True:
         try:
-            return _measured_as_built(session, name, plan, ready, executor)
+            return measured(session, name, plan, ready, _asked(session, plan, ready), executor)
         except SelfCheckFailed as failed:
             plan = _without(session, plan, failed)
             ready = {each.name: ready[each.name] for each in plan.environments}
@@ -54,15 +57,13 @@ def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
     return replace(plan, environments=others, left_out={**plan.left_out, failed.environment: str(failed)})
 
 
-def _measured_as_built(
-    session: Session, name: str, plan: Plan, ready: Mapping[str, Ready], executor: Executor
-) -> RunDirectory:
-    """Make a new run of what can be measured in these environments, now that they are there."""
+def _asked(session: Session, plan: Plan, ready: Mapping[str, Ready]) -> Outline:
+    """What can be measured in the environments, now that they are there and say what they can run."""
     outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
     if tuple(question.id for question in outlined.asked) != plan.questions:
         session.screen.say("now that the environments are there and say what they can run:")
         print_questions(session.screen, outlined)
-    return measured(session, name, plan, ready, outlined, executor)
+    return outlined
 
 
 def require_name(name: str) -> None:
@@ -87,74 +88,8 @@ def measured(
         run = create(session, name, plan, outlined, checked, original)
         measuring = Measuring(session, run, ready, plan.expected_s, executor=executor)
         with run.alone():
-            if not session.is_limited:
-                measuring.finish(outlined.trials, outlined.trials)
-            else:
+            if session.is_limited:
                 measuring.deepen(outlined.matrix, outlined.asked, outlined.others)
+            else:
+                measuring.finish(outlined.trials, outlined.trials)
     return run
-
-
-def create(
-    session: Session,
-    name: str,
-    plan: Plan,
-    outlined: Outline,
-    checked: Mapping[str, Mapping[str, float]],
-    original: OriginalRun | None = None,
-    search: Mapping[str, Value] | None = None,
-) -> RunDirectory:
-    """The directory of a new run, with its record. checked: the errors of self-checks, by environment.
-
-    search: the options that only `find` has.
-    """
-    now, choice = time.gmtime(), session.choice
-    run_id = new_run_id(session.settings.results, now, name or choice.profile)
-    everything = not session.is_limited
-    return RunDirectory.create(
-        session.settings.results / run_id,
-        RunRecord(
-            run_id=run_id,
-            tsuishi_version=__version__,
-            git=CheckoutState.model_validate(git_state()),
-            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
-            profile=choice.profile,
-            seed=choice.seed,
-            drawn=secrets.token_hex(8),
-            engine=session.settings.engine,
-            arguments=_arguments(session, search),
-            data=DataRecord.model_validate(session.data_record) if session.data_record else None,
-            # Named before anything is measured.
-            questions=tuple(outlined.asked),
-            plan=tuple(map(plan_entry, outlined.trials)) if everything else (),
-            cases_left_out=outlined.left_out,
-            more=(),
-            sessions=(),
-            self_checks={name: dict(errors) for name, errors in checked.items()},
-            left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
-            replays=original,
-        ),
-    )
-
-
-def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
-    """The options of run-suite, or of find, that repeat this run."""
-    choice, settings, within_s = session.choice, session.settings, session.clock.within_s
-    no_limit = "none" if search is None else ""
-    shown: dict[str, Value] = {
-        "within": no_limit if within_s is None else f"{within_s:g}s",
-        "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
-        "host_python": Path(settings.host_python).name,
-        "data": session.data.name if settings.data and session.data else "",
-    }
-    given = {
-        row.parameter: shown[row.parameter]
-        if row.parameter in shown
-        else _text(getattr(choice, row.choice) if row.choice else getattr(settings, row.setting))
-        for row in options_of(("run-suite" if search is None else "find",))
-        if row.recorded and (row.choice or row.setting)
-    }
-    return {**(search or {}), **given}
-
-
-def _text(value: Any) -> Value:
-    return ",".join(value) if isinstance(value, tuple) else value

@@ -23,20 +23,17 @@ from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.records import Value
-from tsuishi.results.run_record import PlanEntry
 from tsuishi.run.executor import LOCAL
-from tsuishi.run.ledger import Learning, Ledger
+from tsuishi.run.ledger import Learning, Ledger, create
 from tsuishi.run.measuring import check_forced, prepared
-from tsuishi.run.new_run import create
 from tsuishi.run.progress import running
-from tsuishi.run.replan import plan_entry
 from tsuishi.run.resume import own_run, refuse_other_environments
 from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.statuses import INTERRUPTED, OK
+from tsuishi.specs.trial_spec import Trial, Value
 from tsuishi.verdicts.bisection import Bisection
 from tsuishi.verdicts.release_changes import SearchResult
 from tsuishi.verdicts.survey import Survey
@@ -153,7 +150,7 @@ class _SearchRounds:
         # The trials of each release that were planned, measured or not.
         self._planned: Counter[str] = Counter()
 
-    def repeat(self, plan: Sequence[PlanEntry]) -> None:
+    def repeat(self, plan: Sequence[Trial]) -> None:
         """Give the search the whole rounds of an earlier session; a round that was interrupted does not count.
 
         The search asks for the same rounds again, as it is decided by their values alone. Raises UserError where the
@@ -187,9 +184,9 @@ class _SearchRounds:
                 self._session.screen.say("the time is over: the search ends here")
                 return
             self._run(batch)
-            self._take([plan_entry(trial) for trial in batch])
+            self._take(batch)
 
-    def _take(self, batch: Sequence[PlanEntry]) -> None:
+    def _take(self, batch: Sequence[Trial]) -> None:
         """Give the search the values of a round."""
         values = {entry.environment: self._value(entry) for entry in batch}
         try:
@@ -212,7 +209,7 @@ class _SearchRounds:
         try:
             check_forced(self._session, self._ready, [self._matrix.first[cell]])
         except SelfCheckFailed as failed:
-            self._matrix.first[cell] = replace(self._matrix.first[cell], unsupported=str(failed))
+            self._matrix.first[cell] = self._matrix.first[cell].model_copy(update={"unsupported": str(failed)})
 
     def _round(self, names: Sequence[str]) -> list[PlannedTrial]:
         """A trial of each environment, in an order that the seed and the number of the round decide."""
@@ -221,7 +218,8 @@ class _SearchRounds:
         for name in names:
             self._planned[name] += 1
             cell = MatrixCell(self._question.case.id, name)
-            batch.append(trials.repeated(self._matrix.first[cell], self._planned[name]))
+            first = self._matrix.first[cell]
+            batch.append(first.renamed(first.id.repeated(self._planned[name])))
         random.Random(f"{self._session.choice.seed} {self._number}").shuffle(batch)  # noqa: S311
         return batch
 
@@ -229,7 +227,7 @@ class _SearchRounds:
         session = self._session
         self._ledger.add((), batch)
         with running(session.screen, batch, len(batch)) as progress:
-            audience = Learning(progress, session.history, session.data_record)
+            audience = Learning(progress, session, self._ledger)
             given = (session.settings, session.checkout, session.nvml, audience, session.data)
             Runner(self._measured.run, self._ready, *given).run(batch, [self._counted(batch)])
         session.history.keep()
@@ -239,7 +237,7 @@ class _SearchRounds:
             yield trial
             self._measured.trials += 1
 
-    def _value(self, entry: PlanEntry) -> float | None:
+    def _value(self, entry: Trial) -> float | None:
         """The logarithm of what a trial measured; None where it did not, and then the reason is kept."""
         record = self._tally.read(entry.id)
         if record is None or record.status != OK:
@@ -247,7 +245,7 @@ class _SearchRounds:
             self._measured.reasons[entry.environment] = f"{status}: {(record and record.reason) or 'see its log'}"
             return None
         quantity = self._question.quantity
-        of_cell = self._tally.of[MatrixCell(entry.case_id, entry.environment)].values
+        of_cell = self._tally.of[entry.cell].values
         value = of_cell.get(quantity, {}).get(entry.repetition)
         if value is not None and value <= 0:
             raise UserError(f"a trial of this case gives {value:g} as {quantity}: a ratio takes numbers above 0")

@@ -1,6 +1,6 @@
 """The replay of a run on this machine: the trials of its plan, in the same environments, as a new run.
 
-Nothing of the original run is executed: its plan chooses among the trials that this checkout makes (replan.py), and
+Nothing of the original run is executed: its plan chooses among the trials that this checkout makes (resume.py), and
 workloads and specifications here must be those that it was measured with.
 """
 
@@ -23,13 +23,13 @@ from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import Costs
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, WorkloadRecord
-from tsuishi.results.run_record import OriginalRun, PlanEntry, RunRecord
+from tsuishi.results.run_record import OriginalRun, RunRecord
 from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import measured
-from tsuishi.run.replan import environments_of_plan, planned_again, session_of_plan
-from tsuishi.run.resume import refuse_other_data
+from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
 from tsuishi.specs.environment import Environment, known_environments, read_environment
 from tsuishi.specs.questions import Asked
+from tsuishi.specs.trial_spec import Trial
 
 _SHOWN = 5
 
@@ -157,7 +157,7 @@ def _engine(given: Session, records: Iterable[AnyRecord | None]) -> dict[str, st
 
 
 def _unusable(
-    session: Session, environments: Mapping[str, Environment], plan: Sequence[PlanEntry]
+    session: Session, environments: Mapping[str, Environment], plan: Sequence[Trial]
 ) -> Iterator[tuple[str, str]]:
     """The environments that this machine cannot make or use as the plan does, each with the reason."""
     for name, environment in environments.items():

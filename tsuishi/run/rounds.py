@@ -7,7 +7,7 @@ at 6, 12 and 24 trials. Then further questions follow. A run ends between trials
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
+from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs, next_questions
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
@@ -148,7 +148,7 @@ class Rounds:
         self._planned(questions, new)
 
     def _is_dead(self, trial: PlannedTrial) -> bool:
-        return self.tally.of.get(cell_of(trial), CellTally()).is_dead
+        return self.tally.of.get(trial.cell, CellTally()).is_dead
 
     def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
         """The questions that can reach their look, each in the time that the questions before it leave."""
@@ -166,7 +166,8 @@ class Rounds:
         """The trials of a round that did not run yet, shuffled by the seed and the round's number."""
         cells = list(dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first))
         done = {cell: self.tally.of[cell].statuses for cell in cells if cell in self.tally.of}
-        trials = [repeated(self._first[cell], number) for cell in cells if number not in done.get(cell, {})]
+        trials = [self._first[cell] for cell in cells if number not in done.get(cell, {})]
+        trials = [trial.renamed(trial.id.repeated(number)) for trial in trials]
         trials = [trial for trial in trials if number == 1 or not trial.unsupported]
         random.Random(f"{self._seed} {number}").shuffle(trials)  # noqa: S311
         return trials
@@ -181,7 +182,7 @@ class Rounds:
             self._pace.append(record.duration_s / trial.expected_s)
         self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
         for question in self.asked:
-            if self._reaches_a_look(question, cell_of(trial)) and not self.tally.is_open(question):
+            if self._reaches_a_look(question, trial.cell) and not self.tally.is_open(question):
                 self._decided(question)
 
     def _reaches_a_look(self, question: Asked, cell: MatrixCell) -> bool:

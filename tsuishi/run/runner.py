@@ -21,12 +21,13 @@ from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.manifest import Manifest, write_anew
-from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
+from tsuishi.results.records import CaseRecord, MachineRecord
 from tsuishi.run.executor import LOCAL, Audience, DataSetFile, Executor, RunStopped, Work, raise_stop
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.trial_spec import DataRecord
 from tsuishi.specs.vocabulary import vocabulary
 
 # The share of the machine's memory; the rest is for the engine and this process.
@@ -149,29 +150,26 @@ class Runner:
         """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
         code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
+        specification = {
+            **trial.renamed(trial_id).specification,
+            "settings": {**trial.settings, "seed": seed_of(trial, self._drawn)},
+            "asked": _question(trial, ready) if trial.unsupported else None,
+            "case_record": self._run.add(CaseRecord(trial.case.axes)),
+            "environment_record": self._environments[trial.environment],
+            "machine_record": self._machine,
+            "workload_record": self._run.add(code),
+            "data": DataRecord.model_validate(self._data.record) if self._data else None,
+        }
         return TrialOrder(
+            **specification,
             run_id=self._run.id,
-            id=trial_id,
-            case_id=trial.case.id,
-            case=trial.case.values,
-            case_record=self._run.add(CaseRecord(trial.case.axes)),
-            environment_record=self._environments[trial.environment],
-            machine_record=self._machine,
-            workload_record=self._run.add(code),
+            given=trial.case.values,
             framework=framework_of(ready.environment),
-            accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
-            workload=trial.workload,
             script=trial.script and with_its_data(trial.script, self._settings.cache),
-            settings={**trial.settings, "seed": seed_of(trial, self._drawn)},
-            timeout_s=trial.timeout_s,
-            data=DataRecord.model_validate(self._data.record) if self._data else None,
             memory_bytes=self._memory,
             pids=self._settings.pids,
             telemetry_interval_s=self._settings.telemetry_interval,
-            unsupported=trial.unsupported,
-            asked=_question(trial, ready) if trial.unsupported else (),
-            forced=trial.forced,
         )
 
     def _bury_left_behind(self, given: Container[TrialId]) -> None:

@@ -133,7 +133,7 @@ class Tally:
         return self._verdicts[key]
 
     def _add(self, folder: Path, trial: TrialRecord) -> None:
-        tally = self.of.setdefault(MatrixCell(trial.case_id, trial.environment), CellTally())
+        tally = self.of.setdefault(trial.cell, CellTally())
         tally.statuses[trial.repetition] = trial.status
         if trial.status == OK:
             axes = self._run.case(trial.case_record)

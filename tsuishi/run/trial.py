@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from tsuishi.base import toml
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Process
@@ -17,14 +15,14 @@ from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts
-from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
+from tsuishi.results.records import TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, others_percent, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
-from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.trial_spec import Axes, Trial
 from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen
 
@@ -32,44 +30,29 @@ _DATA_INSIDE = "/data"
 KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 
 
-class TrialOrder(BaseModel):
-    """Everything that decides what a trial is and how it is run, as data.
+class TrialOrder(Trial):
+    """A trial with everything that decides how a machine runs it, as data.
 
-    `case`: all axes of the suite, for the workload. `framework`: the name that the workload imports; None if the
-    workload itself looks for a framework. `gpus`: the trial's GPUs. `unsupported`: why the environment cannot run the
-    case, from its answer to the command `asked`; then nothing is started. `forced`: why the environment's code is
-    not native to the GPUs.
+    `given`: all axes of the suite, for the workload. `framework`: the name that the workload imports; None if the
+    workload itself looks for a framework. `gpus`: the trial's GPUs.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
     run_id: str
-    id: TrialId
-    case_id: str
-    case: Axes
-    case_record: str
-    environment_record: str
-    machine_record: str
-    workload_record: str
-    framework: str | None
     accelerator: Accelerator
-    gpus: tuple[Gpu, ...]
     workload: str
-    script: ScriptOrder | None
-    settings: Lengths
     timeout_s: float
-    data: DataRecord | None
+    given: Axes
+    framework: str | None
+    gpus: tuple[Gpu, ...]
+    script: ScriptOrder | None
     memory_bytes: int
     pids: int
     telemetry_interval_s: float
-    unsupported: str
-    asked: tuple[str, ...]
-    forced: str
 
     @property
     def nodes(self) -> int:
         """The number of nodes that its processes are on."""
-        nodes = self.case.get(NODES, 1)
+        nodes = self.given.get(NODES, 1)
         return nodes if isinstance(nodes, int) else 1
 
     def argument(self, data_file: str = "", place_of: Callable[[Path], str] | None = None) -> dict[str, Any]:
@@ -82,7 +65,7 @@ class TrialOrder(BaseModel):
         return {
             **script,
             "experiment": self.workload,
-            "case": self.case,
+            "case": self.given,
             "framework": self.framework,
             "accelerator": self.accelerator,
             "settings": self.settings,
@@ -169,7 +152,7 @@ def _without_start(order: TrialOrder, folder: Path, ready: Ready) -> TrialRecord
     described = _described(
         order, folder, Outcome(UNSUPPORTED, order.unsupported), started, Transcript(), Facts.reported(facts)
     )
-    record = described.model_copy(update={"duration_s": 0.0, "asked": list(order.asked)})
+    record = described.model_copy(update={"duration_s": 0.0})
     trial_folders.commit(folder, record)
     return record
 
@@ -240,23 +223,14 @@ def _described(
     """The content of trial.json, without duration, energy and memory, which the caller adds if the trial ran."""
     reported = {name: value for name, value in facts.content().items() if name != "packages"}
     return TrialRecord(
-        trial_id=str(order.id),
-        case_id=order.case_id,
-        case_record=order.case_record,
-        environment=order.id.environment,
-        environment_record=order.environment_record,
-        machine_record=order.machine_record,
-        workload_record=order.workload_record,
+        **order.specification,
         framework=facts.title,
         device=facts.computed_on,
-        repetition=order.id.repetition,
-        attempt=order.id.attempt,
         status=outcome.status,
         reason=outcome.reason,
         exit_code=outcome.exit_code,
         simulated=facts.simulated if "simulated" in reported else None,
         synthetic=facts.synthetic if "synthetic" in reported else None,
-        forced=order.forced,
         started_at=started,
         duration_s=None,
         startup_s=transcript.startup_s and round(transcript.startup_s, 3),
@@ -267,9 +241,6 @@ def _described(
         events_missing=transcript.missing,
         phases=transcript.phases(),
         reported=Facts.reported(reported),
-        settings=order.settings,
-        timeout_s=order.timeout_s,
-        data=order.data,
         files=written(folder),
         command=["python", f"suites/workloads/{ENTRY}", toml.canonical_json(order.argument())],
     )

@@ -305,7 +305,7 @@ def _workloads(results: Results) -> dict[str, str]:
     trials = results.trials[["suite", "workload_record"]].drop_duplicates()
     records = zip(trials["suite"], trials["workload_record"], strict=True)
     ran = [(suite, results.workloads.get(record)) for suite, record in records]
-    planned = [(str(entry.case["suite"]), entry.workload) for run in results.runs.values() for entry in run.plan]
+    planned = [(str(entry.axes["suite"]), entry.workload) for run in results.runs.values() for entry in run.plan]
     names: dict[str, set[str]] = {}
     for suite, workload in (*ran, *planned):
         if workload:

@@ -35,8 +35,8 @@ from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.shown_units import Unit, readable
 from tsuishi.report.parts.wording import digits
 from tsuishi.report.sections.descriptions import command_line
-from tsuishi.results.records import Value
 from tsuishi.specs.source import Source, read_sources
+from tsuishi.specs.trial_spec import Value
 from tsuishi.verdicts.evidence import Evidence
 
 ROOT = Path(__file__).parents[3]

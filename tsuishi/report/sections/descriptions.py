@@ -15,8 +15,8 @@ from tsuishi.results.records import (
     Image,
     MachineRecord,
     Processor,
-    Value,
 )
+from tsuishi.specs.trial_spec import Value
 from tsuishi.verdicts.evidence import Evidence
 
 # Stands for the digest of a base that has no known digest.
