@@ -125,7 +125,7 @@ def test_a_base_comes_from_the_cache_with_its_name(tmp_path: Path, images: Image
 def test_a_base_that_is_used_by_its_digest_comes_without_a_name(tmp_path: Path, images: Images) -> None:
     _, tar, image = kept(images, tmp_path)
     used = f"{images.base.rpartition(':')[0]}@{DIGEST}"
-    replace(tar, saved(images.base), used=used, digest=DIGEST)
+    replace(tar, tar.read_bytes(), used=used, digest=DIGEST)
     for file in (tar, tar.with_suffix(".json")):
         file.rename(file.with_stem("0" * 64))
     environment = on(tmp_path / "other", images.base, DIGEST)

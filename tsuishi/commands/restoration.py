@@ -184,7 +184,7 @@ def _load(session: Session, archive: Path, path: Path, records: Sequence[Environ
             f"{archive}: {IMAGES}/{path.name} is {incoming.record.realised_id}, and its runs were measured in "
             f"{measured}: do not use the archive"
         )
-    with session.screen.moving(f"loading {incoming.record.name}", path.stat().st_size) as progress:
+    with session.screen.moving(f"loading {incoming.record.name}", incoming.record.image.size_bytes) as progress:
         incoming.load(session.builder.engines.docker, progress)
 
 

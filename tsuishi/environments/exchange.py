@@ -173,7 +173,7 @@ def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path
     """Load the image of an archive. Returns the environment if this checkout has exactly the same."""
     incoming = incoming_image(checkout, path)
     record = incoming.record
-    with screen.moving(f"importing {path.name}", path.stat().st_size) as progress:
+    with screen.moving(f"importing {path.name}", record.image.size_bytes) as progress:
         image_id = incoming.load(engine, progress)
     screen.say(f"{record.name}: imported as {incoming.tag}, image {image_id}")
     if image_id != record.realised_id:

@@ -3,8 +3,8 @@
     tsuishi/<name>     the record of the environment, its spec, locks and template
     <the rest>         the image, as the engine saved it
 
-All is compressed by gzip. Engines load the file as it is: they ignore the first part. Before an engine sees the file,
-its SHA-256 is compared; afterwards its image. A check says nothing about the author of an image: see docs/security.md.
+All is compressed by gzip. Engines ignore the first part. Before an engine sees a file, its SHA-256 is compared;
+afterwards its image. A check says nothing about the author of an image: see docs/security.md.
 """
 
 import gzip
@@ -90,8 +90,8 @@ class IncomingImage:
         image than its record says; then nothing of the file stays.
         """
         require_room((engine.store.folder(), self.record.image.size_bytes + self.path.stat().st_size))
-        with files.reading(self.path) as file:
-            return engine.store.load(counted(threads.pieces(file), progress), self.tag, self.refuse_other)
+        with _readable(self.path), _content(self.path) as content:  # Podman takes no compressed file with notes in it
+            return engine.store.load(counted(threads.pieces(content), progress), self.tag, self.refuse_other)
 
     def unpacked(self, folder: Path, progress: Progress) -> Path:
         """The image as an archive that is not compressed, in a folder. progress gets the bytes that are written.

@@ -3,19 +3,22 @@
 The SDK sends the name and password that `docker login` left in the user's configuration.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import threads
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress
-from tsuishi.engines.docker.daemon import patient
+from tsuishi.engines.docker.daemon import image_or_none, patient
 from tsuishi.engines.docker.interruptible import interruptible
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
+
+_LOADED = re.compile("Loaded image(?: ID)?: (.+)")
 
 
 def load(client: "DockerClient", archive: Iterable[bytes], check: Callable[["Image"], None]) -> "Image":
@@ -25,12 +28,17 @@ def load(client: "DockerClient", archive: Iterable[bytes], check: Callable[["Ima
     then its images do not stay.
     """
     before = client.api.images(quiet=True, all=True)
+    names: list[str] = []
+    problem = ""
     with _words(), patient(client):
-        # The client sends an iterator piece by piece.
-        loaded = {str(image.id): image for image in client.images.load(cast("bytes", archive))}
+        for chunk in client.api.load_image(archive):  # type: ignore[no-untyped-call]
+            problem = problem or str(chunk.get("error", "")).strip()
+            if match := _LOADED.match(chunk.get("stream", "")):
+                names += match[1].split(",")  # Podman names all in one line
+    loaded = {str(image.id): image for name in names if (image := image_or_none(client, name))}
     try:
-        if len(loaded) != 1:
-            raise UserError(f"it holds {len(loaded)} images, and one was expected")
+        if problem or len(loaded) != 1:
+            raise UserError(problem or f"it holds {len(loaded)} images, and one was expected")
         (image,) = loaded.values()
         check(image)
     except UserError:
