@@ -57,7 +57,7 @@ def images(ctx: "ChainContext") -> None:
 
 @task
 def export(ctx: "ChainContext") -> None:
-    """Write built environments as OCI archives, with checksums, for machines without network or for later.
+    """Write built environments as files, with checksums, for machines without network or for later.
 
     They hold software of others: docs/redistribution.md says what of it may be passed on.
     """

@@ -39,7 +39,7 @@ _OF_THE_SMOKE_JOB = (
 )
 _OF_THE_TINY_ENVIRONMENT = (
     *("test_docker", "test_exchange", "test_locking"),
-    *("test_archived_images", "test_registry", "test_registry_login"),
+    *("test_archived_images", "test_registry"),
 )
 TOGETHER = {
     **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),

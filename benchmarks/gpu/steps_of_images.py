@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from benchmarks.gpu import filled_locks
 from benchmarks.gpu.findings import FAIL, Finding, judged, not_here
 from benchmarks.gpu.kit_of_images import LONGEST_WORDS, PATCH, ImagesKit
-from tsuishi.artifacts import intake
 from tsuishi.base import units
 from tsuishi.base.errors import UserError
 from tsuishi.commands import build
 from tsuishi.commands.chain import Chain
 from tsuishi.environments import exchange
+from tsuishi.environments.incoming import incoming_image
 from tsuishi.locking.resolve import NewLock
 from tsuishi.plan.choice import why_not_run
 from tsuishi.results.attempts import last_attempts
@@ -97,12 +97,12 @@ def of_trials(what: str, trials: list[TrialRecord]) -> Finding:
 
 
 def exported(kit: ImagesKit, name: str) -> Iterator[Finding]:
-    """`export`; then the archive is read from end to end, as `import` reads it."""
+    """`export`; then its checksum and its record are compared, as `import` does."""
     work = kit.session(name)
     (path,) = exchange.export(work.builder, kit.screen, (name,), kit.exports)
     ready = work.builder.find(kit.environment(name))
     assert ready is not None
-    expected, archive = ready.built.details["image"]["tag"], intake.read_archive(path)
+    expected, archive = ready.built.details["image"]["tag"], incoming_image(kit.source, path)
     words = f"{path.name}, {units.megabytes(path.stat().st_size)}, holds {archive.tag}, expected {expected}"
     yield judged(f"archive of {name}", archive.tag == expected, words)
 

@@ -20,13 +20,13 @@ from tests.words import WORDS
 from tsuishi.archives import signature
 from tsuishi.archives.archive_check import unpacked_runs, verify_archive
 from tsuishi.archives.archive_description import environments_of
-from tsuishi.artifacts import intake
 from tsuishi.artifacts.cache import Cache
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.commands.replaying import archived_originals, require_containers
 from tsuishi.commands.restoration import Restored, restore
+from tsuishi.environments.incoming import incoming_image
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
@@ -102,8 +102,8 @@ def restored(work: Session, path: Path, folder: Path) -> Restored:
 def another_export(archive: Path, folder: Path) -> Path:
     """The export of another image than the archive holds."""
     (name,) = software(archive, "images/")
-    (folder / "tiny.oci.tar").write_bytes(files_of(archive)[name])
-    return another_image(folder / "tiny.oci.tar")
+    (folder / "tiny.tar.gz").write_bytes(files_of(archive)[name])
+    return another_image(folder / "tiny.tar.gz")
 
 
 def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
@@ -113,9 +113,10 @@ def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
     files = files_of(archive)
     assert verify_archive(archive, WORDS).faults == []
     (image,) = software(archive, "images/")
-    assert image == f"images/tiny-{environment(run).spec_id}.oci.tar"
-    (tmp_path / "tiny.oci.tar").write_bytes(files[image])
-    assert intake.read_archive(tmp_path / "tiny.oci.tar").id == environment(run).realised_id
+    assert image == f"images/tiny-{environment(run).spec_id}.tar.gz"
+    (tmp_path / "tiny.tar.gz").write_bytes(files[image])
+    incoming = incoming_image(work.checkout, tmp_path / "tiny.tar.gz")
+    assert incoming.record.realised_id == environment(run).realised_id
     packages = {name.rpartition("/")[2].partition("-")[0] for name in software(archive, "artifacts/")}
     assert packages == {"pip", "typing_extensions"}
     archived(work, tmp_path / "b.zip", with_images=True, with_artifacts=True)

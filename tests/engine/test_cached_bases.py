@@ -1,4 +1,4 @@
-"""Base images that a cache brings, from wherever it was carried: the engine gets the base, and nothing else of them."""
+"""Base images that a cache brings, from wherever it was carried: the engine keeps the base, and no other image."""
 
 import io
 import json
@@ -125,20 +125,12 @@ def test_a_base_comes_from_the_cache_with_its_name(tmp_path: Path, images: Image
 def test_a_base_that_is_used_by_its_digest_comes_without_a_name(tmp_path: Path, images: Images) -> None:
     _, tar, image = kept(images, tmp_path)
     used = f"{images.base.rpartition(':')[0]}@{DIGEST}"
-    replace(tar, saved(images.base), used=used, digest=DIGEST)
+    replace(tar, tar.read_bytes(), used=used, digest=DIGEST)
     for file in (tar, tar.with_suffix(".json")):
         file.rename(file.with_stem("0" * 64))
     environment = on(tmp_path / "other", images.base, DIGEST)
     assert load(images, environment, tmp_path) == image
     assert [tag for tag in images.there()[image] if "none" not in tag] == []
-
-
-def test_another_name_that_its_archive_has_for_a_base_stays_there(tmp_path: Path, images: Images) -> None:
-    environment, tar, image = kept(images, tmp_path)
-    images.client.images.get(images.base).tag(*images.foreign.split(":"))
-    replace(tar, saved(images.base, images.foreign))
-    assert load(images, environment, tmp_path) == image
-    assert images.there() == {image: [images.base]}
 
 
 def with_another_image(images: Images) -> Files:
@@ -151,13 +143,6 @@ def another_image(images: Images) -> Files:
     return unpacked(saved(images.foreign))
 
 
-def without_its_manifest(images: Images) -> Files:
-    """Engines go by what engines before Docker 1.10 wrote, then."""
-    files = unpacked(saved(images.base))
-    del files["manifest.json"]
-    return files
-
-
 def without_a_layer(images: Images) -> Files:
     files = unpacked(saved(images.base))
     (described,) = json.loads(files["manifest.json"])
@@ -165,22 +150,12 @@ def without_a_layer(images: Images) -> Files:
     return files
 
 
-def with_a_key_twice(images: Images) -> Files:
-    files = unpacked(saved(images.base))
-    files["manifest.json"] = files["manifest.json"].replace(
-        b'{"', b'{"repoTags":["' + images.foreign.encode() + b'"],"'
-    )
-    return files
-
-
 @pytest.mark.parametrize(
     ("archive", "problem"),
     [
-        (with_another_image, "manifest.json: list should have at most 1 item"),
+        (with_another_image, "it holds 2 images, and one was expected"),
         (another_image, "it holds another image"),
-        (without_its_manifest, "manifest.json is missing"),
-        (without_a_layer, "is missing"),
-        (with_a_key_twice, "manifest.json: cannot be read: a key is there twice"),
+        (without_a_layer, "no such file"),
     ],
 )
 def test_an_archive_of_anything_else_is_refused_and_brings_nothing(

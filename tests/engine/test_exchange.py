@@ -1,13 +1,9 @@
 """Environments that travel: exported from one engine, imported into another that has nothing, without a network."""
 
-import gzip
-import hashlib
 import io
 import json
-import re
 import shutil
-import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,21 +15,16 @@ from tests.engine.conftest import tiny_checkout
 from tests.engine.test_docker import session
 from tests.environments.test_exchange import (
     EMPTY,
-    blob,
-    damaged,
-    end_of,
-    entry,
     export,
     import_archives,
-    manifest,
+    members,
     sha256,
     tar,
 )
 from tests.run.test_runner import trials
-from tsuishi.artifacts import intake
-from tsuishi.artifacts.image_archive import write_archive
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.environments.incoming import NOTES, write_export
 from tsuishi.plan.choice import Choice
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
@@ -100,7 +91,7 @@ def test_an_export_says_where_it_is_and_what_may_be_passed_on_and_the_next_is_th
     work = session(checkout, settings)
     ready = work.build([read_environment(checkout.images / "tiny.toml")])["tiny"]
     (path,) = export(work, tmp_path / "exports")
-    assert path == tmp_path / "exports" / f"tiny-{ready.built.spec_id}.oci.tar"
+    assert path == tmp_path / "exports" / f"tiny-{ready.built.spec_id}.tar.gz"
     said = capsys.readouterr().out
     assert f"tiny: exported to {path}, " in said
     assert f", image {ready.built.realised_id}\n" in said
@@ -166,132 +157,77 @@ def test_the_command_to_paste_is_quoted(
     assert f"tar xf '{path}' --strip-components 1 tsuishi/images/tiny.toml\n" in capsys.readouterr().out
 
 
-def test_an_image_of_another_id_than_the_archive_has_does_not_stay(
-    tmp_path: Path,
-    settings: Settings,
-    exported: tuple[Path, RunDirectory],
-    elsewhere: "docker.DockerClient",
-) -> None:
-    path, run = exported
-    image, tag = intake.read_archive(path), environment_of(run)["image"]["tag"]
-    engine = session(tiny_checkout(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines.docker
-
-    def load() -> None:
-        with path.open("rb") as file:
-            engine.store.load(image.packed(file), tag, (f"sha256:{'0' * 64}",))
-
-    without_images(elsewhere)
-    said = f"{tag}: the engine made another image of the archive than is in it: all is as it was before; "
-    with pytest.raises(UserError, match=re.escape(said)):
-        load()
-    assert elsewhere.images.list(all=True) == []
-    # One that was there under the name has it again.
-    dockerfile = io.BytesIO(b"FROM scratch\nLABEL mine=1\n")
-    mine, _ = elsewhere.images.build(fileobj=dockerfile, tag=tag)
-    with pytest.raises(UserError, match=re.escape(said)):
-        load()
-    assert elsewhere.images.get(tag).id == mine.id
-    assert len(elsewhere.images.list(all=True)) == 1
-
-
 def without_images(client: "docker.DockerClient") -> None:
     for image in client.images.list():
         client.images.remove(str(image.id), force=True)
 
 
-def another_image(export: Path, layer: bytes = EMPTY) -> Path:
-    """The export of another image of the same specification, with a layer more: no part contradicts another part."""
-    image = intake.read_archive(export)
-    content, root = export.read_bytes(), [*image.diff_ids, sha256(layer)]
-    before = json.loads(image.config)
-    more = {"created_by": "somebody", "created": before["created"]}
-    changes = {"rootfs": {"type": "layers", "diff_ids": root}, "history": [*before["history"], more]}
-    config = json.dumps({**before, **changes}).encode()
-    layers = {part.name: content[part.offset : part.offset + part.size] for part in image.layers}
-    layers[blob(layer)] = layer
-    saved = tar({**layers, blob(config): config, "manifest.json": manifest(blob(config), list(layers))})
+def another_image(export: Path, layer: bytes = EMPTY, layers: Sequence[str] = ()) -> Path:
+    """The export of another image of the same specification, with a layer more.
 
-    def notes(image_id: str) -> dict[str, bytes]:
-        record = json.loads(image.notes["environment.json"])
-        record |= {"realised_id": image_id, "image": {**record["image"], "layers": root}}
-        return {**image.notes, "environment.json": json.dumps(record).encode()}
-
+    layers: of its record; those of the image without.
+    """
+    files = members(export)
+    (image,) = json.loads(files["manifest.json"])
+    config, record = json.loads(files.pop(image["Config"])), json.loads(files["tsuishi/environment.json"])
+    config["rootfs"]["diff_ids"].append(sha256(layer))
+    config["history"].append({"created_by": "somebody", "created": config["created"]})
+    text = json.dumps(config).encode()
+    image |= {"Config": f"{sha256(text)[7:]}.json", "Layers": [*image["Layers"], "more/layer.tar"]}
+    record["realised_id"] = sha256(text)
+    record["image"]["layers"] = [*layers] or config["rootfs"]["diff_ids"]
+    files |= {image["Config"]: text, "more/layer.tar": layer, "manifest.json": json.dumps([image]).encode()}
+    files["tsuishi/environment.json"] = json.dumps(record).encode()
+    notes = {name.removeprefix(NOTES): files.pop(name) for name in [*files] if name.startswith(NOTES)}
     path = export.with_name(f"another-{export.name}")
-    assert write_archive(path, [saved], image.tag, notes) != image.id
+    write_export(path, notes, [tar(files)])
     return path
 
 
-FOREIGN = "tsuishi/foreign:0123456789abcdef"
-
-
-def with_a_second_manifest(content: bytes) -> bytes:
-    """An archive with a foreign image behind an entry at which Python's tarfile takes it to have ended."""
-    with tarfile.open(fileobj=io.BytesIO(content)) as entries:
-        manifest = json.loads(entries.extractfile("manifest.json").read())  # type: ignore[union-attr]
-        layer = gzip.decompress(entries.extractfile(manifest[0]["Layers"][-1]).read())  # type: ignore[union-attr]
-    root = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}
-    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": root}).encode()
-    name = f"blobs/sha256/{hashlib.sha256(config).hexdigest()}"
-    second = {"Config": name, "RepoTags": [FOREIGN], "Layers": manifest[0]["Layers"][-1:]}
-    behind = damaged(entry("odd", b"")) + entry(name, config)
-    behind += entry("manifest.json", json.dumps([*manifest, second]).encode())
-    hostile = content[: end_of(content)] + behind + bytes(1024)
-    with tarfile.open(fileobj=io.BytesIO(hostile)) as seen, tarfile.open(fileobj=io.BytesIO(content)) as whole:
-        assert seen.getnames() == whole.getnames()
-    return hostile
-
-
-def test_a_second_manifest_that_the_engine_would_read_is_refused(
+def test_another_image_than_its_record_says_does_not_stay(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
     elsewhere: "docker.DockerClient",
 ) -> None:
-    """What this engine makes of the file itself is the attack; its checksum beside it says that all is well."""
-    hostile = tmp_path / exported[0].name
-    hostile.write_bytes(with_a_second_manifest(exported[0].read_bytes()))
-    checksum = hashlib.sha256(hostile.read_bytes()).hexdigest()
-    hostile.with_name(f"{hostile.name}.sha256").write_text(f"{checksum}  {hostile.name}\n")
-    without_images(elsewhere)
-    with hostile.open("rb") as file:
-        elsewhere.images.load(file)
-    assert elsewhere.images.get(FOREIGN)
-    without_images(elsewhere)
+    image = environment_of(exported[1])["image"]
+    hostile = another_image(Path(shutil.copy(exported[0], tmp_path)), layers=image["layers"])
     work = session(tiny_checkout(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
-    with pytest.raises(UserError) as caught:
+    without_images(elsewhere)
+    said = f"^{hostile}: its image has other layers than its record says: altered; "
+    with pytest.raises(UserError, match=said):
         import_archives(work, [hostile])
-    assert str(caught.value) == (
-        f"{hostile}: no archive of an image, or not the whole of one: a header is damaged: invalid header"
-    )
     assert elsewhere.images.list(all=True) == []
+    # An image that was there under the name has it again.
+    mine, _ = elsewhere.images.build(fileobj=io.BytesIO(b"FROM scratch\nLABEL mine=1\n"), tag=image["tag"])
+    with pytest.raises(UserError, match=said):
+        import_archives(work, [hostile])
+    assert elsewhere.images.get(image["tag"]).id == mine.id
+    assert len(elsewhere.images.list(all=True)) == 1
 
 
-def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
+def test_a_file_that_the_engine_refuses_or_that_holds_two_images_brings_nothing(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
     elsewhere: "docker.DockerClient",
 ) -> None:
-    path = tmp_path / exported[0].name
-    shutil.copy(exported[0], path)
-    without_images(elsewhere)
+    files = members(another_image(Path(shutil.copy(exported[0], tmp_path))))
+    (image,) = json.loads(files["manifest.json"])
+    (first,) = json.loads(members(exported[0])["manifest.json"])
+    files[first["Config"]] = members(exported[0])[first["Config"]]
+    two = tar({**files, "manifest.json": json.dumps([image, {**first, "RepoTags": ["foreign:1"]}]).encode()})
+    damaged = tar({**files, first["Layers"][-1]: EMPTY})
     work = session(tiny_checkout(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
-    image = intake.read_archive(path)
-    last = image.layers[-1]
-    engine = work.builder.engines.docker
-
-    def sent() -> Iterator[bytes]:
-        with path.open("r+b") as file:
-            pieces = image.packed(file)
-            yield next(pieces)
-            with path.open("r+b") as altered:
-                altered.seek(last.offset + last.size - 100)
-                altered.write(b"another")
-            yield from pieces
-
-    with pytest.raises(UserError, match=f"^{last.name} has changed since it was checked: "):
-        engine.store.load(sent(), image.tag, image.ids)
-    assert elsewhere.images.list(all=True) == []
+    without_images(elsewhere)
+    for number, (content, said) in enumerate(
+        ((two, "it holds 2 images"), (damaged, "invalid diffID"), (two[:-99999], ""))
+    ):
+        path = tmp_path / f"{number}.tar"
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=said):
+            import_archives(work, [path])
+        assert elsewhere.images.list(all=True) == []
 
 
 def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings: Settings) -> None:

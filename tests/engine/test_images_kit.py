@@ -129,7 +129,7 @@ def test_open_locks_are_filled_built_run_and_kept_and_the_patch_makes_them_the_c
         name: (sha256_of(file),) for name, file in bench.wheels.items()
     }
     assert [deb.name for deb in old.debs] == ["jq", "libjq1", "libonig5"]
-    assert sorted(path.name.split("-")[0] for path in (bench.root / "exports").glob("*.oci.tar")) == ["old", "whole"]
+    assert sorted(path.name.split("-")[0] for path in (bench.root / "exports").glob("*.tar.gz")) == ["old", "whole"]
     with tarfile.open(lines.folder / "runs.tar.gz") as archive:
         runs = [name for name in archive.getnames() if name.endswith("run.json")]
     assert len(runs) == 2

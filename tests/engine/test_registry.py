@@ -1,10 +1,12 @@
-"""Environments shared through a real registry, or a folder: filled by one engine, used by another, never trusted."""
+"""Environments shared through a real registry, or a folder: filled by one engine, used by another."""
 
-import hashlib
+import base64
 import io
+import json
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,11 @@ from tests.engine.conftest import tiny_checkout
 from tests.engine.registries import registry
 from tests.engine.test_docker import session
 from tests.engine.test_exchange import another_image, without_images
-from tsuishi.artifacts import intake
-from tsuishi.artifacts.network import Network
-from tsuishi.artifacts.oci_registry import Registry
-from tsuishi.artifacts.registry_images import fetch_image, put_image
 from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.environments import sharing
+from tsuishi.environments import exchange, sharing
+from tsuishi.environments.builder import Builder
 from tsuishi.environments.sharing import SharedPlace
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import Environment, read_environment
@@ -48,13 +47,10 @@ def maker(tmp_path_factory: pytest.TempPathFactory, settings: Settings, place: s
 
 
 @pytest.fixture(scope="module")
-def exported(maker: Session, place: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exported(maker: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same environment as a file, by the name that an export has."""
-    folder = tmp_path_factory.mktemp("exports")
-    spec_id = maker.builder.engines.docker.store.spec_id(tiny(maker))
-    path = fetch_image(Registry(place, Network()), "tiny", spec_id, folder, silent, silent)
-    assert path is not None
-    return path.rename(folder / f"tiny-{spec_id}.oci.tar")
+    (path,) = exchange.export(maker.builder, maker.screen, ("tiny",), tmp_path_factory.mktemp("exports"))
+    return path
 
 
 @pytest.fixture
@@ -86,11 +82,6 @@ def taken(work: Session) -> str:
     assert ready is None
     assert work.builder.find(tiny(work)) is None
     return line
-
-
-def put(path: Path, address: str) -> None:
-    """Put the image of an archive into a registry, as anybody can who may write there."""
-    put_image(Registry(address, Network()), path, intake.read_archive(path), silent)
 
 
 def test_an_environment_that_one_machine_put_there_is_used_by_another_without_a_build(
@@ -125,7 +116,7 @@ def test_what_a_folder_of_exports_has_is_used_offline_unless_it_is_something_els
         spec = other.checkout.images / "tiny.toml"
         spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3",'))
         tags = [session.builder.engines.docker.store.tag(tiny(session)) for session in (work, other)]
-        foreign = folder / f"{tags[1].rpartition('/')[2].replace(':', '-')}.oci.tar"
+        foreign = folder / f"{tags[1].rpartition('/')[2].replace(':', '-')}.tar.gz"
         shutil.copy(exported, foreign)
         is_, asked = (tag.removeprefix("tsuishi/") for tag in tags)
         assert taken(other) == f"not taken from {folder}: it is {is_}, and {asked} was asked for; built here"
@@ -149,6 +140,9 @@ def whiteout(environment: Environment) -> bytes:
     return out.getvalue()
 
 
+REFUSED = 'Get "http://127.0.0.1:9/v2/": dial tcp 127.0.0.1:9: connect: connection refused'
+
+
 def test_without_it_there_and_out_of_reach_it_is_said_and_built(
     maker: Session, place: str, tmp_path: Path, daemon: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +151,7 @@ def test_without_it_there_and_out_of_reach_it_is_said_and_built(
     for address, said in (
         (elsewhere, f"not in {elsewhere}: built here"),
         (str(tmp_path), f"not in {tmp_path}: built here"),
-        (gone, f"not taken from {gone}: [Errno 111] Connection refused; built here"),
+        (gone, f"not taken from {gone}: {REFUSED}; built here"),
     ):
         work = empty_session(tmp_path / Path(address).name, maker, registry=address)
         assert SharedPlace(work.builder).receive(tiny(work), silent, silent) == (None, said)
@@ -165,26 +159,80 @@ def test_without_it_there_and_out_of_reach_it_is_said_and_built(
     assert not SharedPlace(offline.builder).is_asked_for(tiny(offline))
 
 
-def test_what_was_altered_there_is_refused_and_then_built(
-    exported: Path, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def altered(folder: Path, client: "docker.DockerClient", address: str, tag: str) -> str:
+    """Change a byte of the layer that no other image of these tests has, in the middle of it."""
+    blob = max(folder.rglob("data"), key=lambda path: path.stat().st_size)
+    content = bytearray(blob.read_bytes())
+    content[len(content) // 2] ^= 1
+    blob.write_bytes(content)
+    return "filesystem layer verification failed for digest sha256:"
+
+
+def another_specification(folder: Path, client: "docker.DockerClient", address: str, tag: str) -> str:
+    """Put the image of another specification in its place."""
+    built, _ = client.images.build(fileobj=io.BytesIO(f"FROM {tag}\nLABEL io.tsuishi.spec-id=other".encode()))
+    repository = f"{address}/{tag.removeprefix('tsuishi/').partition(':')[0]}"
+    built.tag(repository, tag.rpartition(":")[2])
+    client.images.push(repository, tag.rpartition(":")[2])
+    client.images.remove(str(built.id), force=True)
+    return f"its image was made for spec id other, and {tag.rpartition(':')[2]} was asked for; built here"
+
+
+@pytest.mark.parametrize("attack", [altered, another_specification])
+def test_what_was_altered_there_is_refused_and_nothing_of_it_stays(
+    attack: Callable[[Path, "docker.DockerClient", str, str], str],
+    maker: Session,
+    daemon: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    tag = maker.builder.engines.docker.store.tag(tiny(maker))
     (tmp_path / "registry").mkdir()
-    with registry(tmp_path / "registry") as address:
-        put(exported, f"http://{address}")
-        altered = max((tmp_path / "registry").rglob("data"), key=lambda path: path.stat().st_size)
-        content = bytearray(altered.read_bytes())
-        content[len(content) // 2] ^= 1
-        altered.write_bytes(content)
-        work = sharing_session(tmp_path / "user", settings, registry=f"http://{address}")
-        docker.from_env().images.remove(work.builder.engines.docker.store.tag(tiny(work)), force=True)
-        ready = work.build([tiny(work)])["tiny"]
-    layer = f"http://{address}/v2/tiny/blobs/sha256:{altered.parent.name}"
-    actual = hashlib.sha256(content).hexdigest()
-    assert (
-        f"tiny: not taken from http://{address}: {layer}: sha256 is {actual}, expected {altered.parent.name}: that is "
-        "another file; built here\n"
-    ) in capsys.readouterr().out
-    assert ready.record.packages
+    with registry(tmp_path / "registry") as address, closing(docker.from_env()) as client:
+        SharedPlace(with_place(maker, address)).put(maker.screen, ("tiny",))
+        said = attack(tmp_path / "registry", client, address, tag)
+        monkeypatch.setenv("DOCKER_HOST", daemon)
+        with closing(docker.DockerClient(daemon)) as user:
+            without_images(user)
+            line = taken(empty_session(tmp_path / "user", maker, registry=address))
+            assert line.startswith(f"not taken from {address}: ")
+            assert said in line
+            assert user.images.list(all=True) == []
+
+
+def with_place(work: Session, address: str) -> Builder:
+    """The builder of a session, with another place."""
+    return Builder(work.settings.model_copy(update={"registry": address}), work.checkout)
+
+
+def test_a_registry_gets_the_password_of_docker_login_and_without_it_the_remedy_is_said(
+    maker: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "htpasswd").write_text(PASSWORDS)
+    more = f'auth: {{ htpasswd: {{ realm: "here", path: "{tmp_path}/htpasswd" }} }}'
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with registry(tmp_path, more) as address:
+        for login, why in (("", "no basic auth credentials"), (WRONG, "unauthorized: authentication required")):
+            logins = {address: {"auth": login}} if login else {}
+            (tmp_path / "config.json").write_text(json.dumps({"auths": logins}))
+            place = SharedPlace(with_place(maker, address))
+            with pytest.raises(UserError) as caught:
+                place.put(maker.screen, ("tiny",))
+            assert str(caught.value) == f"{address}: {why}; `docker login {address}`"
+            ready, line = place.receive(tiny(maker), silent, silent)
+            assert ready is None
+            assert line.endswith(f"{why}; `docker login {address}`; built here")
+        (tmp_path / "config.json").write_text(json.dumps({"auths": {address: {"auth": LOGIN}}}))
+        place = SharedPlace(with_place(maker, address))
+        place.put(maker.screen, ("tiny",))
+        ready, line = place.receive(tiny(maker), silent, silent)
+        assert ready is not None
+        assert line == f"taken from {address}, image {ready.built.realised_id}"
+
+
+# `ada:secret` as htpasswd writes it (bcrypt), and logins as `docker login` leaves them.
+PASSWORDS = "ada:$2b$04$Qsv1dHIh3meexOHDbdpKaekWlvOUh/cNbKcbKi.VqYgtRRZWmZRLK\n"
+LOGIN, WRONG = (base64.b64encode(login).decode() for login in (b"ada:secret", b"ada:wrong"))
 
 
 def test_what_may_not_go_to_everybody_goes_only_where_the_site_alone_can_read(

@@ -172,12 +172,13 @@ def test_a_slurm_without_pyxis_or_with_an_old_one_is_refused(
 
 def test_a_sif_is_found_by_its_spec_with_the_id_of_its_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = tmp_path / "said"
-    program(tmp_path, f'echo "$@" >> {said}; [ "$1" = build ] && cp "${{3#oci-archive:}}" "$2"', monkeypatch)
+    program(tmp_path, f'echo "$@" >> {said}; [ "$1" = build ] && cp "${{3#docker-archive:}}" "$2"', monkeypatch)
     engine, asked = ApptainerEngine(Checkout().dockerfile, tmp_path / "cache"), environment(())
     assert engine.find(asked) is None
     assert engine.refusal(asked).startswith("it has no image here: `invoke export --env env` where there is Docker")
     mark = ImageMark(realised_id="sha256:2", details={"image": {"id": "sha256:2"}})
-    sif = engine.take(asked, mark, iter([b"a", b"b"]))
+    (tmp_path / "image.tar").write_bytes(b"ab")
+    sif = engine.take(asked, mark, tmp_path / "image.tar")
     assert sif.read_bytes() == b"ab"
     assert said.read_text().split()[:2] == ["--version", "build"]
     found = engine.find(asked)
@@ -193,7 +194,7 @@ def test_a_build_that_fails_leaves_no_sif(tmp_path: Path, monkeypatch: pytest.Mo
     program(tmp_path, 'echo "FATAL: no space" >&2; exit 255', monkeypatch)
     engine = ApptainerEngine(Checkout().dockerfile, tmp_path / "cache")
     with pytest.raises(UserError, match=r"^apptainer makes no SIF of it: FATAL: no space$"):
-        engine.take(environment(()), ImageMark(realised_id="sha256:2", details={}), iter([b"a"]))
+        engine.take(environment(()), ImageMark(realised_id="sha256:2", details={}), tmp_path)
     assert [*(tmp_path / "cache" / "apptainer").iterdir()] == []
 
 

@@ -46,6 +46,8 @@ def _fit(name: str) -> str:
     return name
 
 
+# An image, its config or a layer, by its SHA-256.
+ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 # A name that also is part of image tags and of folders' names.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$"), AfterValidator(_fit)]
 # Times and counts are finite; what is far beyond any measurement is a slip of the pen. A time in seconds is 115 days.

@@ -38,7 +38,7 @@ def artifacts(session: Session, records: Iterable[EnvironmentRecord]) -> Softwar
 
 
 def images(session: Session, records: Iterable[EnvironmentRecord], folder: Path) -> Software:
-    """The images of these environments as OCI archives, written to a folder.
+    """The exports of these environments, written to a folder.
 
     Raises UserError where the engine that holds them does not answer.
     """

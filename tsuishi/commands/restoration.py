@@ -17,7 +17,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.commands.archived_software import DOCKER
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.exchange import SUFFIX
+from tsuishi.environments.exchange import file_names
 from tsuishi.environments.incoming import IncomingRecord, incoming_image, require_room, temporary_room
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -120,8 +120,9 @@ def _loaded(
     """
     docker = [e for e in environments if session.builder.engines.chosen_for(e).name == DOCKER]
     wanted = {
-        f"{IMAGES}/{environment.name}-{recorded[environment.name][0].spec_id}{SUFFIX}": environment.name
+        f"{IMAGES}/{file}": environment.name
         for environment in docker
+        for file in file_names(environment.name, str(recorded[environment.name][0].spec_id))
     }
     packages = {digest for environment in environments for digest in _digests(environment)}
     with temporary_room(session.settings.cache) as folder:
@@ -183,7 +184,7 @@ def _load(session: Session, archive: Path, path: Path, records: Sequence[Environ
             f"{archive}: {IMAGES}/{path.name} is {incoming.record.realised_id}, and its runs were measured in "
             f"{measured}: do not use the archive"
         )
-    with session.screen.moving(f"loading {incoming.record.name}", path.stat().st_size) as progress:
+    with session.screen.moving(f"loading {incoming.record.name}", incoming.record.image.size_bytes) as progress:
         incoming.load(session.builder.engines.docker, progress)
 
 

@@ -26,7 +26,7 @@ class ApptainerEngine(ImageFiles):
         return Availability(True, version=self._version)
 
     def make(self, archive: Path, image: Path) -> dict[str, str]:
-        command = [self._program, "build", str(image), f"oci-archive:{archive}"]
+        command = [self._program, "build", str(image), f"docker-archive:{archive}"]
         done = subprocess.run(command, env=self.own_variables(), capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]

@@ -9,7 +9,7 @@ import posixpath
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 _MANIFEST = "manifest.json"  # as `docker save` names it
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
@@ -18,8 +18,8 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 def flattened(archive: Path, to: IO[bytes]) -> None:
     """Write the file system of an image as a tar archive, the upper layers first.
 
-    `archive` is an image archive whose every part was checked (intake.py). What enroot would read or run of an image,
-    etc/environment and etc/rc, is left out.
+    `archive` is an image as an engine saves it. What enroot would read or run of an image, etc/environment and etc/rc,
+    is left out.
     """
     with tarfile.open(archive) as image, tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT) as out:
         (manifest,) = json.load(_content(image, _MANIFEST))
@@ -29,12 +29,17 @@ def flattened(archive: Path, to: IO[bytes]) -> None:
             _write_layer(_content(image, layer), upper, out)
 
 
-def variables_of(archive: Path) -> dict[str, str]:
-    """The variables of the config of an image, which programs in it get."""
+def config_of(archive: Path) -> dict[str, Any]:
+    """The config of the image in an archive (OCI Image Format 1.0, "Image Configuration")."""
     with tarfile.open(archive) as image:
         (manifest,) = json.load(_content(image, _MANIFEST))
-        variables = json.load(_content(image, manifest["Config"]))["config"].get("Env") or []
-        return dict(variable.split("=", 1) for variable in variables)
+        config: dict[str, Any] = json.load(_content(image, manifest["Config"]))
+        return config
+
+
+def variables_of(archive: Path) -> dict[str, str]:
+    """The variables of the config of an image, which programs in it get."""
+    return dict(variable.split("=", 1) for variable in config_of(archive)["config"].get("Env") or [])
 
 
 class _Upper:

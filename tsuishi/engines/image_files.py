@@ -1,13 +1,13 @@
 """What engines of clusters share: they make nothing, and run images that are files of a cache.
 
-An image comes as an archive that `invoke export` wrote where there is Docker. `invoke import --engine <this>` checks it
-whole, and makes the engine's own file of the checked parts, under <cache>/<engine>/. It is the same environment: its
-realised id is that of the image.
+An image comes as an archive that `invoke export` wrote where there is Docker. `invoke import --engine <this>` compares
+its checksum and makes the engine's own file of it, under <cache>/<engine>/. It is the same environment: its realised id
+is that of the image.
 """
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +61,7 @@ class ImageFiles(ABC):
 
     @abstractmethod
     def make(self, archive: Path, image: Path) -> dict[str, str]:
-        """Make the engine's image of a checked archive. Raises UserError where that fails.
+        """Make the engine's image of an archive, as `docker save` writes it. Raises UserError where that fails.
 
         Returns the variables of the image that `command` has to give to programs.
         """
@@ -110,18 +110,16 @@ class ImageFiles(ABC):
         """The place of an environment's image, whether it is there or not."""
         return self._folder / f"{environment.name}-{self.spec_id(environment)}{self.suffix}"
 
-    def take(self, environment: Environment, mark: ImageMark, archive: Iterator[bytes]) -> Path:
-        """Make the image of an environment of a checked archive. Raises UserError where that fails."""
+    def take(self, environment: Environment, mark: ImageMark, archive: Path) -> Path:
+        """Make the image of an environment of an archive. Raises UserError where that fails."""
         usable = self.availability()
         if not usable.usable:
             raise UserError(f"engine {self.name}: {usable.reason}; {usable.remedy}")
         image = self.image(environment)
         self._folder.mkdir(parents=True, exist_ok=True)
         with files.temporary_folder(self._folder, ".taking-") as room:
-            packed, made = room / "image.tar", room / image.name
-            with packed.open("wb") as file:
-                file.writelines(archive)
-            variables = self.make(packed, made)
+            made = room / image.name
+            variables = self.make(archive, made)
             made.replace(image)
         files.write_json(image.with_suffix(".json"), mark.model_copy(update={"variables": variables}).model_dump())
         return image

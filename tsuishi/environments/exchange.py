@@ -1,32 +1,39 @@
-"""Exports built environments, each as an archive, and imports archives on machines without a network.
+"""Exports built environments, each as a file, and imports such files on machines without a network.
 
-The image keeps its id (artifacts/image_archive.py), so that runs and reports see the same environment.
+The image keeps its id, so that runs and reports see the same environment.
 """
 
 import json
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from tsuishi.artifacts import image_archive, intake
-from tsuishi.artifacts.image_archive import OCI
-from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import units
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded
 from tsuishi.base.screen import Screen
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.docker.labels import facts_of
+from tsuishi.engines.docker.labels import OCI, facts_of
 from tsuishi.engines.image_files import ImageFiles, ImageMark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.incoming import RECORD, asked_files, counted, incoming_image, require_room
+from tsuishi.environments.incoming import (
+    NOTES,
+    RECORD,
+    IncomingImage,
+    asked_files,
+    counted,
+    incoming_image,
+    require_room,
+    temporary_room,
+    write_export,
+)
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
-SUFFIX = ".oci.tar"
+# The endings of exports; the second is of those before, which engines load as well.
+SUFFIX, _OLD_SUFFIX = ".tar.gz", ".oci.tar"
 _FOLDER = "exports"
 LICENCES = "docs/redistribution.md"
 
@@ -61,13 +68,23 @@ def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | 
 
 def write_exports(builder: Builder, screen: Screen, names: tuple[str, ...], folder: Path) -> list[Exported]:
     """Write an archive of each of these environments to a folder, as `export` does."""
+    ready = ready_images(builder, names)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_export(builder.checkout, screen, builder.engines.docker, environment, folder) for environment in ready]
+
+
+def ready_images(builder: Builder, names: tuple[str, ...]) -> list[Ready]:
+    """These environments. Raises UserError where one is not built or is no image."""
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
     environments = select_environments(builder.checkout.images, names, "cpu")
-    engine = _engine(builder, "export")
-    ready = [_ready(builder, environment) for environment in environments]
-    folder.mkdir(parents=True, exist_ok=True)
-    return [_export(builder.checkout, screen, engine, environment, folder) for environment in ready]
+    _engine(builder, "export")
+    return [_ready(builder, environment) for environment in environments]
+
+
+def file_names(name: str, spec_id: str) -> tuple[str, str]:
+    """The names that the export of an environment has, and had before."""
+    return f"{name}-{spec_id}{SUFFIX}", f"{name}-{spec_id}{_OLD_SUFFIX}"
 
 
 def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str], build: Build) -> None:
@@ -83,7 +100,7 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
     for of_cluster in builder.engines.of_clusters:
         if of_cluster.name == builder.settings.engine:
-            build([_taken(builder.checkout, screen, of_cluster, path) for path in paths])
+            build([_taken(builder.checkout, builder.settings.cache, screen, of_cluster, path) for path in paths])
             return
     engine = _engine(builder, "import")
     for path in paths:
@@ -91,19 +108,26 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
             build([environment])
 
 
-def _taken(checkout: Checkout, screen: Screen, engine: ImageFiles, path: Path) -> Environment:
-    """Make an engine's file of an archive's image. Raises UserError where this checkout has another environment."""
+def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: ImageFiles, path: Path) -> Environment:
+    """Make an engine's file of an export's image. Raises UserError where this checkout has another environment."""
     incoming = incoming_image(checkout, path)
-    record, image = incoming.record, incoming.image
+    record, image = incoming.record, incoming.record.image
     spec = known_environments(checkout.images).get(record.name)
     asked = read_environment(spec) if spec else None
     if asked is None or engine.spec_id(asked) != record.spec_id:
-        raise UserError(f"{record.name}: {_how_to_use(checkout, path, image)}")
-    facts = {"id": image.id, "tag": image.tag, "size_bytes": image.unpacked_bytes, "layers": image.diff_ids}
-    mark = ImageMark(realised_id=image.id, details=facts_of(asked, image.labels, facts, None))
-    with screen.moving(f"importing {path.name}", path.stat().st_size) as progress, path.open("rb") as file:
-        made = engine.take(asked, mark, counted(image.packed(file), progress))
-    screen.say(f"{record.name}: imported as {made}, image {image.id}")
+        raise UserError(f"{record.name}: {_how_to_use(checkout, incoming)}")
+    facts = {
+        "id": record.realised_id,
+        "tag": incoming.tag,
+        "size_bytes": image.size_bytes,
+        "layers": image.layers,
+    }
+    mark = ImageMark(realised_id=record.realised_id, details=facts_of(asked, image.labels, facts, None))
+    with temporary_room(cache) as room:
+        require_room((room, 2 * image.size_bytes))
+        with screen.moving(f"importing {path.name}", image.size_bytes) as progress:
+            made = engine.take(asked, mark, incoming.unpacked(room, progress))
+    screen.say(f"{record.name}: imported as {made}, image {record.realised_id}")
     return asked
 
 
@@ -129,25 +153,18 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
 
 def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Exported:
     name, built, image = ready.environment.name, ready.built, ready.built.details["image"]
-    path = folder / f"{name}-{built.spec_id}{SUFFIX}"
+    path = folder / file_names(name, built.spec_id)[0]
     size = int(image["size_bytes"])
-    # For a time there are two copies of the layers, compressed to half or less; the engine makes a copy, too.
+    # An image becomes smaller by compression, to half or less; for a time the engine has a copy of the image, too.
     require_room((folder, size), (engine.store.folder(), size))
     with screen.moving(f"exporting {name}", size) as progress:
-        notes = partial(_notes, checkout, ready)
-        try:
-            image_id = image_archive.write_archive(path, engine.store.save(built), image["tag"], notes, progress)
-        except Damaged as error:
-            raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
-    return Exported(name, path, image_id, ready.environment.redistribution)
+        write_export(path, _notes(checkout, ready), counted(engine.store.save(ready.environment), progress))
+    return Exported(name, path, built.realised_id, ready.environment.redistribution)
 
 
-def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
-    """The files that travel with an image, by their place in a checkout: its record, its spec, locks and template.
-
-    The record holds `image_id`, the id that most engines give to the image; this engine may give another id.
-    """
-    record = json.dumps({**ready.record.content(), "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
+def _notes(checkout: Checkout, ready: Ready) -> dict[str, bytes]:
+    """The files that travel with an image, by their place in a checkout: its record, its spec, locks and template."""
+    record = json.dumps(ready.record.content(), indent=2, ensure_ascii=False) + "\n"
     files = asked_files(checkout, ready.environment.name)
     return {RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 
@@ -155,31 +172,31 @@ def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
 def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
     """Load the image of an archive. Returns the environment if this checkout has exactly the same."""
     incoming = incoming_image(checkout, path)
-    record, image = incoming.record, incoming.image
-    with screen.moving(f"importing {path.name}", path.stat().st_size) as progress:
+    record = incoming.record
+    with screen.moving(f"importing {path.name}", record.image.size_bytes) as progress:
         image_id = incoming.load(engine, progress)
-    screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
+    screen.say(f"{record.name}: imported as {incoming.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
     spec = known_environments(checkout.images).get(record.name)
     asked = read_environment(spec) if spec else None
     if asked is None or asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
-        screen.say(f"{record.name}: {_how_to_use(checkout, path, image)}")
+        screen.say(f"{record.name}: {_how_to_use(checkout, incoming)}")
         return None
     return asked
 
 
-def _how_to_use(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> str:
-    """The advice where this checkout has another environment of the same name than the archive."""
-    brought = {name: text for name, text in image.notes.items() if name != RECORD}
+def _how_to_use(checkout: Checkout, incoming: IncomingImage) -> str:
+    """The advice where this checkout has another environment of the same name than the export."""
+    brought = incoming.notes
     here = {name: checkout.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
     if differing:
         why = f"different: {', '.join(differing)}"
         way = shlex.join(
-            ["tar", "xf", str(path), "--strip-components", "1", *(image_archive.NOTES + name for name in differing)]
+            ["tar", "xf", str(incoming.path), "--strip-components", "1", *(NOTES + name for name in differing)]
         )
     else:
-        version, revision = (image.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
+        version, revision = (incoming.record.image.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
         why, way = "tsuishi itself differs", f"tsuishi {version} of commit {revision}"
     return f"not what this checkout asks for ({why}): `invoke build` would make another. What it was made with: {way}"

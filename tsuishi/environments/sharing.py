@@ -1,10 +1,11 @@
 """Shares environments: takes an image from the place of a site, instead of a build, and puts images there.
 
-The place is a registry of images, or a folder with archives that `invoke export` wrote. Whoever can write there is not
-trusted: what comes passes the gate of every image that others made (incoming.py), has to be of the spec id that this
-checkout asks for, and is entered and held to its promises. What does not hold is not used.
+The place is a registry of images, which the engine asks, or a folder with files that `invoke export` wrote. An image
+has to be of the spec id that this checkout asks for, and is entered and held to its promises. An image that does not
+hold is removed.
 """
 
+import re
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -15,17 +16,19 @@ from tsuishi.base.screen import Progress, Say, Screen
 from tsuishi.environments import exchange
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.exchange import LICENCES, SUFFIX
-from tsuishi.environments.incoming import incoming_image, temporary_room
+from tsuishi.environments.exchange import LICENCES
+from tsuishi.environments.incoming import incoming_image
 from tsuishi.specs.environment import Environment, select_environments
 
 if TYPE_CHECKING:
-    from tsuishi.artifacts.oci_registry import Registry
     from tsuishi.engines.docker.engine import DockerEngine
 
 # The value of --to that means the place in the settings.
 PLACE = "registry"
 _SITE = "site"
+# What engines say of a name that the registry does not know, and of a registry that wants a login.
+_MISSING = ("manifest unknown", "not found")
+_LOGIN = re.compile("unauthorized|authentication|basic auth|denied", re.IGNORECASE)
 
 
 class SharedPlace:
@@ -52,16 +55,12 @@ class SharedPlace:
         which nothing stays.
         """
         try:
-            with temporary_room(self._builder.settings.cache) as room:
-                path = self._fetched(environment, room, say, progress)
-                if path is None:
-                    return None, f"not in {self.address}: built here"
-                say("checking it")
-                image_id = self._loaded(environment, path)
+            image_id = self._loaded(environment, say) if self._folder else self._pulled(environment, say, progress)
+            if not image_id:
+                return None, f"not in {self.address}: built here"
             return self._held(environment, say), f"taken from {self.address}, image {image_id}"
         except UserError as error:
-            why = str(error).removeprefix(f"{self.address}: ")
-            return None, f"not taken from {self.address}: {why}; built here"
+            return None, f"not taken from {self.address}: {error}; built here"
 
     def put(self, screen: Screen, names: tuple[str, ...]) -> None:
         """Put built environments into the place. Raises UserError for those that may not be passed on, by name."""
@@ -73,16 +72,15 @@ class SharedPlace:
         if self._builder.settings.offline:
             raise UserError(f"offline, and {self.address} is a registry: leave out --offline, or export to a folder")
         self._refuse_what_stays(names)
-        from tsuishi.artifacts import intake
-        from tsuishi.artifacts.registry_images import put_image
-
-        with temporary_room(self._builder.settings.cache) as folder:
-            for one in exchange.write_exports(self._builder, screen, names, folder):
-                image = intake.read_archive(one.path)
-                with screen.moving(f"sending {one.name}", one.path.stat().st_size) as progress:
-                    there = put_image(self._registry, one.path, image, progress)
-                one.path.unlink()
-                screen.say(f"{one.name}: in the registry as {there}, image {image.id}")
+        for ready in exchange.ready_images(self._builder, names):
+            environment, there = ready.environment, self._reference(ready.environment)
+            size = int(ready.built.details["image"]["size_bytes"])
+            with screen.moving(f"sending {environment.name}", size) as progress:
+                try:
+                    self._docker.store.push(environment, there, progress)
+                except UserError as error:
+                    raise UserError(f"{self.address}: {self._with_remedy(error)}") from error
+            screen.say(f"{environment.name}: in the registry as {there}, image {ready.built.realised_id}")
 
     def _refuse_what_stays(self, names: tuple[str, ...]) -> None:
         """Raise UserError for environments whose parts may not go to everybody, unless only the site can read them."""
@@ -99,18 +97,29 @@ class SharedPlace:
                 f"{LICENCES}; where only your own site can read it, set tsuishi.registry_readers to {_SITE}"
             )
 
-    def _fetched(self, environment: Environment, room: Path, say: Say, progress: Progress) -> Path | None:
-        if self._folder:
-            file = self._file(environment)
-            return file if file.is_file() else None
-        from tsuishi.artifacts.registry_images import fetch_image
+    def _pulled(self, environment: Environment, say: Say, progress: Progress) -> str:
+        """Pull the image of an environment; empty where the registry has none.
 
+        Raises UserError where it cannot be pulled, or is of another environment.
+        """
         say(f"asking {self.address}")
-        return fetch_image(self._registry, environment.name, self._spec_id(environment), room, say, progress)
+        try:
+            return self._docker.store.pull(environment, self._reference(environment), progress)
+        except UserError as error:
+            if any(words in str(error) for words in _MISSING):
+                return ""
+            raise self._with_remedy(error) from error
 
-    def _loaded(self, environment: Environment, path: Path) -> str:
-        """Give the image of an archive to the engine. Raises UserError where it is not of this environment."""
-        incoming = incoming_image(self._builder.checkout, path)
+    def _loaded(self, environment: Environment, say: Say) -> str:
+        """Give the image of a file to the engine; empty without a file.
+
+        Raises UserError where it is not of this environment.
+        """
+        file = self._file(environment)
+        if not file.is_file():
+            return ""
+        say("checking it")
+        incoming = incoming_image(self._builder.checkout, file)
         is_, asked = (
             (incoming.record.name, incoming.record.spec_id),
             (environment.name, self._spec_id(environment)),
@@ -118,6 +127,15 @@ class SharedPlace:
         if is_ != asked:
             raise UserError(f"it is {':'.join(is_)}, and {':'.join(asked)} was asked for")
         return incoming.load(self._docker)
+
+    def _reference(self, environment: Environment) -> str:
+        """The name of the image in the registry. The engine decides whether the registry is asked encrypted."""
+        return f"{self._place}/{environment.name}:{self._spec_id(environment)}"
+
+    def _with_remedy(self, error: UserError) -> UserError:
+        """The error; of a registry that wants a login also what to do."""
+        login = f"; `docker login {self._place.partition('/')[0]}`" if _LOGIN.search(str(error)) else ""
+        return UserError(f"{error}{login}")
 
     def _held(self, environment: Environment, say: Say) -> Ready:
         """The loaded environment, entered. Raises UserError, and removes it, where it does not keep its promises."""
@@ -142,15 +160,15 @@ class SharedPlace:
         return Path(self.address) if self.address.startswith("/") else None
 
     def _file(self, environment: Environment) -> Path:
+        """The file of an environment in the folder, whether it is there or not."""
         assert self._folder is not None
-        return self._folder / f"{environment.name}-{self._spec_id(environment)}{SUFFIX}"
+        new, old = (self._folder / name for name in exchange.file_names(environment.name, self._spec_id(environment)))
+        return old if old.is_file() and not new.is_file() else new
 
-    @cached_property
-    def _registry(self) -> "Registry":
-        from tsuishi.artifacts.network import Network
-        from tsuishi.artifacts.oci_registry import Registry
-
-        return Registry(self.address, Network(self._builder.settings.ca_bundle))
+    @property
+    def _place(self) -> str:
+        """The address as a part of the names of images."""
+        return self.address.rpartition("://")[2].strip("/")
 
 
 def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: str) -> None:

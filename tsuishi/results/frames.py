@@ -24,7 +24,6 @@ from tsuishi.results.records import (
     CaseRecord,
     EnvironmentRecord,
     MachineRecord,
-    Value,
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
@@ -33,6 +32,7 @@ from tsuishi.results.same_trials import Copy, common
 from tsuishi.results.tables import RunTables, chosen, detail, joined
 from tsuishi.results.verification import Assurance, assurance
 from tsuishi.specs.statuses import MISSING, OK
+from tsuishi.specs.trial_spec import Value
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What an estimate belongs to. `column` is the label of the environment: its name, or more where two have the same name.

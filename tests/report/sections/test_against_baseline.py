@@ -119,17 +119,13 @@ def test_another_machine_is_compared_and_named(tmp_path: Path) -> None:
 
 def test_a_trial_that_reported_nothing_has_no_fact_to_differ(tmp_path: Path) -> None:
     """It never started, or ended before it could say whether its data are made up."""
-    silent = {
-        "status": "failed",
-        "reason": "ended with exit code 1",
-        **dict.fromkeys(("device", "simulated", "synthetic")),
-    }
+    silent: dict[str, Any] = dict.fromkeys(("device", "simulated", "synthetic"))
     runs = []
     for day in (1, 11):
         run = SyntheticRun(tmp_path / f"202611{day:02}-080000-quick")
         run.started_at = f"2026-11-{day:02}T08:00:01Z"
         run.add(training_case(32), TORCH, steady_samples(32, [0.1] * 4))
-        run.add(training_case(64), TORCH, **silent)
+        run.add(training_case(64), TORCH, status="failed", reason="ended with exit code 1", **silent)
         runs.append(run.finish())
     held(tmp_path / "out", runs[1:], runs[:1])
     text = (tmp_path / "out" / "baseline.md").read_text(encoding="utf-8")

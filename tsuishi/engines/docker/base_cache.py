@@ -4,22 +4,21 @@
     <cache>/bases/<digest, or image id>.json     reference, digest, reference used, image id, bytes
 
 An image id is a hash over configuration and layers. A loaded image must have the id that was noted when it was saved.
-Another machine or user may have filled the cache, so an engine gets only the image with that id from a tar.
+The engine removes an image with another id again, but a name that such an archive has may be taken from another image.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tsuishi.artifacts.repacking import Digest, Received, Text
-from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import files, threads, toml
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Say
-from tsuishi.engines.docker import saved_images
-from tsuishi.engines.docker.daemon import image_or_none, patient
+from tsuishi.engines.docker import transfer
+from tsuishi.engines.docker.daemon import patient
 from tsuishi.specs.environment import BaseImage
 
 if TYPE_CHECKING:
@@ -30,14 +29,16 @@ _CHUNK = 1 << 20
 _AGAIN = "remove it, and get it again with `invoke fetch`"
 
 
-class CachedBase(Received):
+class CachedBase(BaseModel):
     """The .json file of a base image in the cache."""
 
-    reference: Text
-    digest: Digest | Literal["unpinned"]
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    reference: str
+    digest: toml.ImageDigest | Literal["unpinned"]
     # The reference for records: that of a mirror, say.
-    used: Text
-    image_id: Digest
+    used: str
+    image_id: toml.ImageDigest
     size_bytes: Annotated[int, Field(ge=0)]
 
 
@@ -59,23 +60,15 @@ class BaseCache:
 
     def load(self, client: "DockerClient", cached: CachedBase, say: Say) -> "Image":
         """Load the image into the engine. Raises BuildError where the tar does not hold the image with the noted id."""
-        from docker.errors import APIError
         from docker.utils import parse_repository_tag
 
         tar = self._tar(cached)
         say(f"loading {cached.used} from the cache")
-        problem = "it holds another image"
-        with tar.open("rb") as file, patient(client):
-            try:
-                for chunk in client.api.load_image(saved_images.repacked(file, cached.image_id)):  # type: ignore[no-untyped-call]
-                    problem = chunk.get("error", problem)
-            except Damaged as error:
-                problem = str(error)
-            except APIError as error:
-                problem = str(error.explanation or error)
-        image = image_or_none(client, cached.image_id)
-        if image is None:
-            raise BuildError(f"{tar} is damaged ({problem.strip()}): {_AGAIN}")
+        try:
+            with tar.open("rb") as file:
+                image = transfer.load(client, threads.pieces(file), partial(_refuse_other, cached))
+        except UserError as error:
+            raise BuildError(f"{tar} is damaged ({error}): {_AGAIN}") from error
         if "@" not in cached.used:
             image.tag(*parse_repository_tag(cached.used))
         return image
@@ -108,6 +101,11 @@ class BaseCache:
     def _tar(self, cached: CachedBase) -> Path:
         name = cached.digest if "@" in cached.used else cached.image_id
         return self._folder / f"{name.removeprefix('sha256:')}.tar"
+
+
+def _refuse_other(cached: CachedBase, image: "Image") -> None:
+    if image.id != cached.image_id:
+        raise UserError("it holds another image")
 
 
 def _read(path: Path) -> CachedBase:

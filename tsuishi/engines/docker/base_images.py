@@ -10,9 +10,9 @@ from tsuishi.base import threads
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import mirrored
+from tsuishi.engines.docker import transfer
 from tsuishi.engines.docker.base_cache import BaseCache, CachedBase
 from tsuishi.engines.docker.daemon import Connection, image_or_none
-from tsuishi.engines.docker.interruptible import interruptible
 from tsuishi.specs.environment import BaseImage, Environment
 
 if TYPE_CHECKING:
@@ -104,17 +104,14 @@ class Bases:
         return self._cache.find(self.references(base))
 
     def _pulled(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> PresentBase:
-        from docker.errors import APIError
-
         problems = []
         for name, used in self._places(_base(environment)).items():
             say(f"pulling {name}")
             try:
-                _pull(client, name, downloaded)
+                transfer.pull(client, name, downloaded)
                 return PresentBase(client.images.get(name), used)
-            except (APIError, UserError) as error:
-                problem = error.explanation if isinstance(error, APIError) else str(error)
-                problems.append(f"{name}: {problem or error}")
+            except UserError as error:
+                problems.append(f"{name}: {error}")
                 say(f"cannot pull {problems[-1]}")
         raise BuildError(
             f"{environment.name}: cannot pull {'; nor '.join(problems)}; where the registry is out of reach, name a "
@@ -138,17 +135,3 @@ def _by_digest(reference: str, digest: str) -> str:
 
 def _title(base: BaseImage) -> str:
     return f"base image {base.reference}{base.digest and f'@{base.digest}'}"
-
-
-def _pull(client: "DockerClient", name: str, downloaded: Progress) -> None:
-    """Pull an image, and count the bytes of its layers. Raises APIError, or UserError with the engine's reason."""
-    so_far: dict[str, int] = {}
-    with interruptible(client):
-        for chunk in client.api.pull(name, stream=True, decode=True):
-            threads.check()
-            if "error" in chunk:
-                raise UserError(str(chunk["error"]).strip())
-            if chunk.get("status") == "Downloading":
-                current = int(chunk["progressDetail"].get("current", 0))
-                downloaded(current - so_far.get(chunk["id"], 0))
-                so_far[chunk["id"]] = current

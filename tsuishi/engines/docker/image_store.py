@@ -1,11 +1,12 @@
 """Finds, lists and removes the images of environments in the engine; saves them as archives and loads archives."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.docker import labels
+from tsuishi.base.screen import Progress
+from tsuishi.engines.docker import labels, transfer
 from tsuishi.engines.docker.daemon import Connection, image_or_none, patient
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.docker.layers import remove_unnamed
@@ -15,6 +16,8 @@ from tsuishi.specs.environment import Environment
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
+
+Check = Callable[[Sequence[str], Mapping[str, str]], None]
 
 
 class ImageStore:
@@ -68,30 +71,60 @@ class ImageStore:
             root = Path(str(client.info().get("DockerRootDir", "")))
         return root if root.is_dir() else None
 
-    def save(self, built: Built) -> Iterator[bytes]:
+    def save(self, environment: Environment) -> Iterator[bytes]:
         """The output of `docker save` for the image; its format differs between versions."""
         with self._connection.speaking() as client, patient(client):
-            yield from client.api.get_image(built.realised_id)
+            yield from client.api.get_image(self.tag(environment))
 
-    def load(self, archive: Iterable[bytes], tag: str, ids: Sequence[str]) -> str:
+    def push(self, environment: Environment, name: str, sent: Progress) -> None:
+        """Push the image of an environment by a name of a registry. Raises UserError where the registry refuses it."""
+        with self._connection.speaking() as client:
+            client.images.get(self.tag(environment)).tag(*name.rsplit(":", 1))
+            try:
+                transfer.push(client, name, sent)
+            finally:
+                client.images.remove(name)
+
+    def pull(self, environment: Environment, name: str, downloaded: Progress) -> str:
+        """Pull the image of an environment by its name in a registry. Returns its id.
+
+        Raises UserError where it cannot be pulled, and where it was made for another specification.
+        """
+        with self._connection.speaking() as client:
+            before = image_or_none(client, self.tag(environment))
+            transfer.pull(client, name, downloaded)
+            image = client.images.get(name)
+            try:
+                made_for, asked = image.labels.get(f"{OURS}spec-id"), self.spec_id(environment)
+                if made_for != asked:
+                    raise UserError(f"its image was made for spec id {made_for or 'none'}, and {asked} was asked for")
+                return self._adopt(client, image, self.tag(environment), before)
+            finally:
+                client.images.remove(name)
+
+    def load(self, archive: Iterable[bytes], tag: str, check: Check) -> str:
         """Load an image that was built elsewhere, on any base. Returns its id.
 
-        Raises UserError where the id is not in `ids`; then the engine's images are the same as before.
+        Raises UserError where the engine refuses the archive, and where the check does, which gets the layers and the
+        labels of the image; then the image that had the tag has it again.
         """
-        with self._connection.speaking() as client, patient(client):
+        with self._connection.speaking() as client:
             before = image_or_none(client, tag)
-            for message in client.api.load_image(archive):  # type: ignore[no-untyped-call]
-                if "error" in message:
-                    raise UserError(f"the engine does not take it: {message['error'].strip()}")
-            image = client.images.get(tag)
-            if image.id not in ids:
-                _restore(client, tag, image, before)
-                raise UserError(
-                    f"{tag}: the engine made another image of the archive than is in it: all is as it was before; "
-                    "do not use the archive, and export it again"
+            try:
+                image = transfer.load(
+                    client, archive, lambda loaded: check(loaded.attrs["RootFS"]["Layers"], loaded.labels)
                 )
-            if before is not None and before.id != image.id:
-                remove_unnamed(client, str(before.id))
+            except UserError:
+                if before is not None:
+                    before.tag(*tag.split(":"))
+                raise
+            return self._adopt(client, image, tag, before)
+
+    def _adopt(self, client: "DockerClient", image: "Image", tag: str, before: "Image | None") -> str:
+        """Give an image its tag, and note that it was imported. Returns its id. before: the image that had the tag."""
+        image.tag(*tag.split(":"))
+        if before is not None and before.id != image.id:
+            remove_unnamed(client, str(before.id))
         note = self._import_note(image)
         note.parent.mkdir(parents=True, exist_ok=True)
         note.touch()
@@ -100,11 +133,3 @@ class ImageStore:
     def _import_note(self, image: "Image") -> Path:
         """The file which notes that an image was imported."""
         return self._imported / str(image.id).removeprefix("sha256:")
-
-
-def _restore(client: "DockerClient", tag: str, loaded: "Image", before: "Image | None") -> None:
-    """Remove the loaded image, and give its tag back to the image that had it before."""
-    if before is None or before.id != loaded.id:
-        client.images.remove(tag)
-    if before is not None:
-        before.tag(*tag.split(":"))

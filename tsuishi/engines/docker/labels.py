@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tsuishi import __version__
-from tsuishi.artifacts.image_archive import OCI
 from tsuishi.base.checkout import git_state
 from tsuishi.engines.interface import Kept
 from tsuishi.specs.environment import Environment
@@ -13,6 +12,8 @@ if TYPE_CHECKING:
     from docker.models.images import Image
 
 OURS = "io.tsuishi."
+# The prefix of OCI's annotations.
+OCI = "org.opencontainers.image."
 
 
 def labels(environment: Environment, spec_id: str, base: "Image", base_used: str) -> dict[str, str]:
