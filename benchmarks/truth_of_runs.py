@@ -3,7 +3,7 @@
 The rows, as those of truth.py, but from files to tables. Rows and faults are data, as several processes draw them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -69,7 +69,7 @@ def _no_sessions(terms: object) -> list[Any]:
     return []
 
 
-def _nothing_common(counts: Mapping[str, int], fields: Mapping[str, Sequence[Any]], tables: object) -> Common:
+def _nothing_common(counts: Mapping[str, int], given: object) -> Common:
     """A fault: no trial of a run is that of another."""
     return Common(np.arange(sum(counts.values())), [], {run: run for run in counts})
 

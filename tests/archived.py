@@ -2,16 +2,17 @@
 
 import hashlib
 import json
+import tempfile
 import zlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from tests.synthetic_run import listed, write_example
-from tsuishi.archives import archive_manifest, zip_container
+from tsuishi.archives import archive_manifest, archive_record, zip_container
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.archives.bundle import Bundle
-from tsuishi.archives.derived import derived
+from tsuishi.archives.derived import derived, is_derived
 from tsuishi.archives.member_names import MANIFEST, RECORD, RUNS
 from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
@@ -57,6 +58,20 @@ def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | N
     with altered.open("wb") as file:
         zip_container.write(file, [(n, len(t), zlib.crc32(t), partial(_alone, t)) for n, t in sorted(kept.items())])
     return altered
+
+
+def remade(path: Path, files: Mapping[str, bytes | None]) -> Path:
+    """As `rewritten`, by somebody who also makes anew what follows from the runs and the names of the files."""
+    kept = {name: text for name, text in {**files_of(path), **files}.items() if text is not None and name != MANIFEST}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in kept.items():
+            if name.startswith(f"{RUNS}/"):
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(folder) / name).write_bytes(text)
+        record = archive_record.read(kept[RECORD])
+        runs = [RunDirectory(Path(folder) / RUNS / run.run_id) for run in record.runs]
+        made = derived(runs, record, [name for name in kept if not is_derived(name)])
+    return rewritten(path, {**files, **made})
 
 
 def _alone(text: bytes) -> list[bytes]:

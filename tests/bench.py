@@ -30,6 +30,7 @@ def make_checkout(root: Path, *behaviours: str, profile: str = "") -> Checkout:
     for file in (HERE / "workloads").glob("*.py"):
         shutil.copy(file, workloads / "experiments")
     describe(root / "suites")
+    (root / "suites" / "explanations").symlink_to(REAL.suites / "explanations")
     devices = [BEHAVIOURS.index(name) + 1 for name in behaviours]
     (root / "suites" / "bench.toml").write_text(
         f"""

@@ -6,6 +6,7 @@ bound. tests/test_readers.py tries some alterations of each, `python -m benchmar
 
 import re
 import tracemalloc
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,12 @@ def _edited(content: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     return content
 
 
+def _chain() -> bytes:
+    """The chain of a run of schema 1."""
+    with zipfile.ZipFile(Path(__file__).parent / "archives" / "schema-1.zip") as kept:
+        return kept.read(next(name for name in kept.namelist() if name.endswith(manifest.CHAIN)))
+
+
 def readers(root: Path) -> dict[str, Reader]:
     """The readers by name, with their files under a new folder."""
     checkout = Checkout()
@@ -102,7 +109,7 @@ def readers(root: Path) -> dict[str, Reader]:
         "axes": (lambda path: vocabulary(path.parent), root / "words", "axes.toml", of(checkout.suites, "axes.toml")),
         "source": (lambda path: read_sources(path.parent, WORDS), published, name, of(checkout.published, name)),
         "manifest": (lambda path: manifest.read(path.parent), run.path, manifest.ONCE, b""),
-        "chain": (lambda path: manifest.read(path.parent), run.path, manifest.CHAIN, b""),
+        "chain": (lambda path: manifest.read(path.parent), root / "chained", manifest.CHAIN, _chain()),
         "run.json": (_run, run.path, "run.json", b""),
         "record": (_run, run.records, record.name, b""),
         "trial.json": (_run, trial, "trial.json", b""),

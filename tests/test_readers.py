@@ -12,7 +12,7 @@ from tsuishi.base import toml
 TOMLS = ("environment", "suite", "axes", "source")
 # A run is read whole for each example, in a tenth of a second.
 EXAMPLES = dict.fromkeys(("run.json", "record", "trial.json", "samples", "telemetry", "metrics"), 12)
-NAMES = (*("events", "lock", *TOMLS, "chain", "archive", "container"), *EXAMPLES)
+NAMES = (*("events", "lock", *TOMLS, "manifest", "chain", "archive", "container"), *EXAMPLES)
 
 
 @pytest.fixture(scope="module")

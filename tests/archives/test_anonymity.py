@@ -71,7 +71,7 @@ def planted_run(path: Path, plant: Planting) -> RunDirectory:
         "status": "failed",
         "reason": plant(),
         "command": ["python", plant(f"/home/{USER}/{{}}")],
-        "asked": [plant()],
+        "asked": (plant(),),
     }
     name = run.add(conv2d_case(), TF, framework=plant(), device=plant(), energy_source=plant(), **failed,
                    settings={"data": plant()}, reported={"flags": {"path": plant()}, "os": {"name": plant()}},

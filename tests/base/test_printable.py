@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tests.run.test_progress import lines, planned, screen
+from tests.run.test_progress import OLD, lines, planned, screen
 from tests.synthetic_run import TF, SyntheticRun, add_record, conv2d_case
 from tsuishi.base import printable
 from tsuishi.base.checkout import Checkout
@@ -65,7 +65,8 @@ def test_what_is_fit_to_print_is_printed_as_it_is_and_is_no_markup(text: str) ->
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_place_of_the_screen_lets_it_through(*, terminal: bool) -> None:
     on, out = screen(terminal=terminal, width=4_000)
-    trials = [planned(EVIL) for _ in range(3)]
+    # No plan has such a name: it is put there behind the model's back.
+    trials = [planned("w").model_copy(update={"trial_id": f"{EVIL}.{OLD}.r1"}) for _ in range(3)]
     on.say(EVIL)
     on.table(EVIL, (EVIL, "n"), [(EVIL, 1)])
     with on.working(EVIL, [EVIL]) as doing:

@@ -9,7 +9,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.archived import files_of, rewritten
+from tests.archived import files_of, remade, rewritten
 from tests.archives.test_archived_software import archived
 from tests.engine.conftest import tiny_checkout
 from tests.engine.test_docker import session
@@ -136,7 +136,7 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_rep
     # Another image of the same specification is here: it stays, unless the archive has the image of its runs.
     import_archives(work, [another_export(archive, tmp_path)])
     (other,) = elsewhere.images.list(all=True)
-    found = restored(work, rewritten(archive, {name: None}), tmp_path / "without")
+    found = restored(work, remade(archive, {name: None}), tmp_path / "without")
     assert (found.way, found.is_same, found.ready.built.realised_id) == ("here", False, other.id)
     found = restored(work, archive, tmp_path / "runs")
     assert (found.way, found.is_same) == ("image", True)
@@ -155,7 +155,7 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_rep
 def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_network(
     measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path, settings: Settings
 ) -> None:
-    without = rewritten(archive, dict.fromkeys(software(archive, "images/")))
+    without = remade(archive, dict.fromkeys(software(archive, "images/")))
     client = docker.from_env()
     tag = f"tsuishi/tiny:{environment(measured[1]).spec_id}"
     client.images.remove(tag, force=True)
@@ -171,9 +171,7 @@ def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_n
 def test_offline_it_is_said_what_neither_archive_nor_cache_has(
     archive: Path, tmp_path: Path, settings: Settings
 ) -> None:
-    without = rewritten(
-        archive, {name: None for name in files_of(archive) if name.startswith(("images/", "artifacts/"))}
-    )
+    without = remade(archive, {name: None for name in files_of(archive) if name.startswith(("images/", "artifacts/"))})
     work = checked_out(tmp_path / "there", bare(tmp_path, settings))
     with pytest.raises(UserError) as caught:
         restored(work, without, tmp_path / "runs")
@@ -219,7 +217,7 @@ def signed_with_code(archive: Path, run: RunDirectory, checkout: Checkout, folde
         for path in checkout.root.glob(pattern)
         if path.is_file() and path.name != COMPATIBILITY
     }
-    path = Path(shutil.move(rewritten(archive, code), folder))
+    path = Path(shutil.move(remade(archive, code), folder))
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "ada"], check=True)
     signature.sign(path, verify_archive(path, WORDS).root, folder / "ada")
     return path, folder / "ada.pub"
@@ -255,7 +253,7 @@ def test_the_code_of_an_archive_is_not_run_for_others_keys_engines_or_where_it_i
     in_venv = replace(work, settings=settings.model_copy(update={"engine": "venv"}))
     with pytest.raises(UserError, match="runs in containers only, not with --engine venv"):
         archived_originals(in_venv, path, str(key), made_folder(tmp_path / "2"))
-    without = rewritten(path, {f"inputs/{run.id}/suites/axes.toml": None})
+    without = remade(path, {f"inputs/{run.id}/suites/axes.toml": None})
     signature.sign(without, verify_archive(without, WORDS).root, key.with_suffix(""))
     with pytest.raises(UserError, match=r"does not hold the code of run .* \(suites/axes\.toml\)"):
         archived_originals(work, without, str(key), made_folder(tmp_path / "3"))

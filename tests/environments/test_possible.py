@@ -190,7 +190,8 @@ def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_
     assert sorted(trial.unsupported for trial in planned) == ["", THREE, TWO]
     asked = bench.run(planned, "asked")
     assert bench.started[before:] == ["possible", "picky"]
-    own = ("started_at", "duration_s", "startup_s", "exit_code", "peak_process_memory_mib")
+    # Each run draws its seed, which settings and command have.
+    own = ("started_at", "duration_s", "startup_s", "exit_code", "peak_process_memory_mib", "settings", "command")
     for then, now in zip(rows_of(tried), rows_of(asked), strict=True):
         assert {name: now[name] for name in now if name not in own} == {
             name: then[name] for name in then if name not in own

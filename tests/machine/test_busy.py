@@ -18,6 +18,7 @@ from tests.run.test_runner import session
 from tests.synthetic_run import run_record
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
+from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.machine import busy
 from tsuishi.machine.busy import await_idle, shared_with, used_by_others
 from tsuishi.machine.gpus import Nvml
@@ -165,6 +166,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
 
 
 def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProcessStarter, "unified_memory", Path("/dev/null"))  # the file that a driver's machine has
     make_checkout(tmp_path, "ok")
     with_gpus(monkeypatch, {}, {})
     run = run_suite(session(tmp_path, gpus="device=1"))

@@ -49,7 +49,10 @@ def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
     return planned_trial(planned, NAME, 1.0, accelerator="cuda", forced=forced)
 
 
-def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:
+def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ProcessStarter, "unified_memory", Path("/dev/null"))  # the file that a driver's machine has
     refuse_other_gpus(session(tmp_path, Machine("Tesla V100")), ready(tmp_path), [trial()])
     swapped = session(tmp_path, Machine("GeForce RTX 4090"))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here any more: NVIDIA GeForce RTX 4090 is"):

@@ -52,7 +52,9 @@ def test_a_workload_that_ignores_signals_ends_at_its_time_and_the_next_trial_is_
     others = {*psutil.Process().children(recursive=True)}
     found = trials(run_suite(session(tmp_path)))
     assert (found["ignores_signals"]["status"], found["ok"]["status"]) == ("timeout", "ok")
-    assert {*psutil.Process().children(recursive=True)} <= others
+    left = {*psutil.Process().children(recursive=True)} - others
+    # One whose parent ended first is ours, as a subreaper's: dead, and nobody waits for it.
+    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.system

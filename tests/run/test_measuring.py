@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.bench import make_checkout
+from tests.synthetic_run import listed
 from tests.words import WORDS
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
@@ -253,6 +254,8 @@ def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(measured:
     record = json.loads((folder / "trial.json").read_text())
     record["files"]["samples.csv"] = about(table).content()
     (folder / "trial.json").write_text(json.dumps(record))
+    run.gather(WORDS)
+    listed(run)  # a runner that wrote such a row lists it
     deeper = resume(session(measured, 60.0))
     assert (deeper.trials / str(trial.id.next_attempt) / "trial.json").exists()
     assert [exclusion.trial_id for exclusion in read_runs([deeper], WORDS).excluded] == []

@@ -39,7 +39,9 @@ def open_standard_streams() -> None:
     """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+            nowhere = os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w")
+            setattr(sys, name, nowhere)
+            setattr(sys, f"__{name}__", nowhere)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 

@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
 def mean_step_s(blocks: Sequence[TimedBlock]) -> float:
     """The total time of blocks over their steps, in seconds: a median would not see stalls, which everybody waits for.
 
-    >>> mean_step_s([Block(1, 8, 0.25), Block(3, 24, 1.25)])
+    >>> mean_step_s([TimedBlock(1, 8, 0.25), TimedBlock(3, 24, 1.25)])
     0.375
     """
     return sum(block.seconds for block in blocks) / max(1, sum(block.steps for block in blocks))

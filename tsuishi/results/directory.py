@@ -297,6 +297,8 @@ def _concatenate(
 
 def _plain_rows(part: bytes, trial_id: str, names: Sequence[str]) -> str:
     """The rows of a part in which each cell stands as it is between commas; empty where a row needs more care."""
+    if b"\n" not in part:
+        return ""
     head, *lines, end = part.split(b"\n")
     is_plain = head == ",".join(names).encode() and not end and not part.translate(None, PRINTABLE_ASCII)
     if not is_plain or b'"' in part or {line.count(b",") for line in lines} - {len(names) - 1}:

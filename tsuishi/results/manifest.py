@@ -12,6 +12,7 @@ Whoever can write to the run can write another manifest. It shows alterations to
 
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -83,7 +84,9 @@ def _parsed(path: Path, text: bytes, names: str) -> dict[str, str]:
         raise UserError(f"{path}: its last line is not whole; {REMEDY}")
     form = re.compile(rf"([0-9a-f]{{64}})  ({names})")
     found: dict[str, str] = {}
-    for number, line in enumerate(text.decode(errors="replace").split("\n")[:-1], 1):
+    # A list of the lines would take many times as much memory as a text of short lines.
+    for number, whole in enumerate(io.BytesIO(text), 1):
+        line = whole[:-1].decode(errors="replace")
         if line.startswith(_REMOVED):
             continue
         match = form.fullmatch(line)
@@ -101,7 +104,8 @@ def _read_chain(path: Path) -> Digests:
         raise UserError(f"{path}: its last line is not whole; {REMEDY}")
     last: dict[str, str] = {}
     root, removed = "", 0
-    for number, line in enumerate(text.split(b"\n")[:-1], 1):
+    for number, whole in enumerate(io.BytesIO(text), 1):
+        line = whole[:-1]
         try:
             before, file, about = (json.loads(line)[key] for key in ("before", "file", "about"))
             sha256 = about and about["sha256"]
