@@ -24,7 +24,7 @@ _SAID = {
     "runs": "runs, as their runner wrote them",
     "inputs": "what decided the runs: suites, axes, specifications, locks, sources, workloads",
     "sboms": "what is installed in the environments (CycloneDX)",
-    "images": "the environments as OCI archives",
+    "images": "the images of the environments, as `invoke export` writes them",
     "artifacts": "the packages that environments are built from",
 }
 _FILES = {
