@@ -21,8 +21,8 @@ from tsuishi.results.records import AnyRecord, EnvironmentRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
-# Files of a run's folder that are held while somebody measures.
-OF_ITS_USER = frozenset({".lock", ".jobs"})
+# Files of a run's folder that are held while somebody measures, and that an earlier tsuishi kept for its user.
+OF_ITS_USER = frozenset({".lock", ".jobs", "gathered.npz", "verification.sealed"})
 UNLISTED = OF_ITS_USER | {ANEW, CHAIN}
 _FOLDERS = frozenset({"records", "trials"})
 # A report reads all files of a run of up to 64 MiB, which is thousands of trials; a list, which has many runs, of less.
