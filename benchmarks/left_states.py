@@ -41,11 +41,12 @@ _CODES = {0, 1, 3, 4, 5, 130}
 _MEASURE = ("run-suite", "--env", "host", "--within", "none")
 _RESUME = ("run-suite", "--resume", "latest")
 _ARCHIVE = ("archive", "--to", "{folder}/archives")
+_ANONYMOUS = ("archive", "--anonymous", "--to", "{folder}/archives")
 # What is killed, or has no room: its name, and whether it finds a whole run.
 STARTED: dict[str, tuple[tuple[str, ...], bool]] = {
     "run": (_MEASURE, False),
     "resumption": (_RESUME, False),
-    "archive": (_ARCHIVE, True),
+    "archive": (_ANONYMOUS, True),
     "report": (("report",), True),
 }
 # `--resume` is the last: it changes the state.
@@ -59,7 +60,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("report", "--run", "{whole}", "--baseline", "latest", "--fail-on", "slower"),
     ("replay", "latest", "--plan"),
     _ARCHIVE,
-    ("archive", "--anonymous", "--to", "{folder}/archives"),
+    _ANONYMOUS,
     _RESUME,
 )
 _ROOM = "64m"
@@ -106,7 +107,7 @@ class Bench:
             return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"))
 
     def _started(self, folder: Path, words: list[str], at: int, full: bool) -> None:
-        sys.stdout, sys.stderr = (os.fdopen(descriptor, "w", encoding="utf-8") for descriptor in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(descriptor, "w", encoding="utf-8", closefd=False) for descriptor in (1, 2))
         os.chdir(self.root)
         for name in ("results", "cache", "reports"):
             os.environ[f"INVOKE_TSUISHI_{name.upper()}"] = str(folder / name)

@@ -162,7 +162,8 @@ def test_progress_that_erases_itself_is_read_and_scaled_and_the_time_between_lin
     found = estimates(ran, "keras")
     assert found["keras_s"] == (2.0, "s")
     assert found["keras_step_s"] == (pytest.approx(0.011), "s")
-    assert 0.04 <= found["keras_epoch_s"][0] < 1.0
+    # The script sleeps 0.04 s; a reader that the system wakes late sees the first of the two lines late.
+    assert 0.02 <= found["keras_epoch_s"][0] < 1.0
 
 
 def test_log_lines_on_stderr_are_read(ran: Path) -> None:

@@ -247,11 +247,17 @@ def tells_its_variables(emitter):
 
 
 def leaks(emitter):
-    """Facts and a reason with the passwords and tokens of somebody."""
-    secret = "https://ada:hunter2@proxy.example:3128"
-    emitter.environment(framework="none", versions={"none": "1"}, flags={"proxy": secret, "HF_TOKEN=hf_" + 30 * "a": 1})
-    emitter.metric("seen by " + secret, 1, "token=hunter2")
-    raise ValueError("{} refused AWS_SECRET_ACCESS_KEY=hunter2, Authorization: Bearer hunter2hunter2".format(secret))
+    """Facts and a reason with the passwords and tokens of somebody.
+
+    They are put together here: an archive holds this file, and must not look as if it held a secret.
+    """
+    word, colon, equals = "hunter2", ":", "="
+    address = "https://ada{}{}@proxy.example:3128".format(colon, word)
+    variable = "HF_TOKEN{}{}_{}".format(equals, "hf", 30 * "a")
+    emitter.environment(framework="none", versions={"none": "1"}, flags={"proxy": address, variable: 1})
+    emitter.metric("seen by " + address, 1, "token" + equals + word)
+    more = "AWS_SECRET_ACCESS_KEY" + equals + word + ", Authorization" + colon + " Bearer " + 2 * word
+    raise ValueError("{} refused {}".format(address, more))
 
 
 def leaves_a_daemon(emitter):

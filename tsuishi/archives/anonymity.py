@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from tsuishi.archives.bundle import unpacked
 from tsuishi.archives.secret_search import Secrets
 from tsuishi.base import files, toml
+from tsuishi.base.errors import UserError
 from tsuishi.base.home import home
 from tsuishi.base.redaction import HIDDEN, redacted
 from tsuishi.results import manifest
@@ -136,7 +137,11 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
 
     The tables and the manifest of the run are made again. words: describes the axes of its cases.
     """
-    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*_ANEW, ".*"))
+    try:
+        shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*_ANEW, ".*"))
+    except shutil.Error as error:
+        _, _, why = error.args[0][0]  # one of each file that could not be copied
+        raise UserError(f"no copy of run {run.id} to make anonymous: {why}") from None
     copy = RunDirectory(into)
     renamed = {path.stem: _scrub_record(path, scrubber) for path in copy.record_files()}
     for folder in copy.finished_folders():

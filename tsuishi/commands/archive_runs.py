@@ -28,6 +28,7 @@ from tsuishi.results.verification import OF_ITS_USER, Verification, verify
 
 _FOLDER = "archives"
 _REMEDY = "--anonymous puts [redacted] in its place"
+_REMEDY_IN_INPUTS = "inputs keep their digests: take it out of that file, and measure again"
 # Trials and records have names of their own; a salt is for a file of a run and its content.
 _SALT = "salt of an anonymous archive"
 
@@ -155,10 +156,13 @@ class _Packing:
 
         Inputs are not searched for names: they are public files.
         """
-        bundle.refuse_secrets(Secrets(self._secrets), _REMEDY)
+        inputs, own = Bundle(), Bundle()
+        for name, source in bundle.files.items():
+            (inputs if name.startswith(f"{INPUTS}/") else own).files[name] = source
+        inputs.refuse_secrets(Secrets(self._secrets), _REMEDY_IN_INPUTS)
+        own.refuse_secrets(Secrets(self._secrets), _REMEDY)
         if self._anonymous:
-            own = {name: source for name, source in bundle.files.items() if not name.startswith(INPUTS)}
-            Bundle(own).refuse_secrets(self._identity.search(), "it cannot be made anonymous")
+            own.refuse_secrets(self._identity.search(), "it cannot be made anonymous")
 
 
 def _urls(session: Session) -> tuple[str, ...]:
