@@ -77,7 +77,13 @@ def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_th
     assert again.stdout.splitlines()[-1] == "report: ../reports/out/again/index.html"
     removed = invoke(root, "clean", folder="suites").stdout.splitlines()
     assert "removed ../reports/out/again" in removed
-    assert sorted(path.name for path in here.iterdir()) == ["axes.toml", "bench.toml", "quantities.toml", "workloads"]
+    assert sorted(path.name for path in here.iterdir()) == [
+        "axes.toml",
+        "bench.toml",
+        "explanations",
+        "quantities.toml",
+        "workloads",
+    ]
 
 
 def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
