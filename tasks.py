@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tsuishi import extras
 from tsuishi.commands.command_line import collected, task
 
 if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list` stays instant
@@ -12,9 +13,8 @@ if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list`
 def build(ctx: "ChainContext") -> None:
     """Fetch and verify what environments are made of, build them without network, and check what they report.
 
-    Several are built at the same time. What is built already is left alone, and what tsuishi.registry has is taken from
-    there, if it holds. Options given to any task of a chain hold
-    for all of it.
+    Several are built at the same time, and nothing is built twice. Options given to any task of a chain hold for all of
+    it.
     """
     from tsuishi.commands import build
 
@@ -56,27 +56,6 @@ def images(ctx: "ChainContext") -> None:
 
 
 @task
-def export(ctx: "ChainContext") -> None:
-    """Write built environments as files, with checksums, for machines without network or for later.
-
-    They hold software of others: docs/redistribution.md says what of it may be passed on.
-    """
-    from tsuishi.environments import sharing
-
-    session = ctx.chain.session
-    sharing.export(session.builder, session.screen, session.choice.environments, ctx.chain.options.text("to"))
-
-
-@task
-def import_(ctx: "ChainContext") -> None:
-    """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
-    from tsuishi.environments import exchange
-
-    session, archives = ctx.chain.session, ctx.chain.options.paths("archive")
-    exchange.import_archives(session.builder, session.screen, archives, session.build)
-
-
-@task
 def fetch_data(ctx: "ChainContext") -> None:
     """Fetch CIFAR-10 (170 MB) into the cache, verify it, and print where it is; goes on where it was interrupted.
 
@@ -100,17 +79,6 @@ def run_suite(ctx: "ChainContext") -> None:
 
 
 @task
-def find(ctx: "ChainContext") -> None:
-    """Find the release of a framework that changed a value: measure both ends in turns, then releases between them.
-
-    It names a wrong pair of releases in at most 5 % of searches. Environments are built when they are needed.
-    """
-    from tsuishi.commands import find
-
-    find.find(ctx.chain)
-
-
-@task
 def report(ctx: "ChainContext") -> None:
     """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
 
@@ -124,7 +92,7 @@ def report(ctx: "ChainContext") -> None:
 
 @task
 def verify(ctx: "ChainContext") -> None:
-    """Read every file of runs or archives and compare it with what was written; a line for each fault.
+    """Read every file of runs and compare it with what was written; a line for each fault.
 
     Prints the digest that stands for the whole. Exit code 1: something was altered, is older than verification, or is
     not signed by --signer.
@@ -132,59 +100,6 @@ def verify(ctx: "ChainContext") -> None:
     from tsuishi.commands import verifying
 
     verifying.verify_all(ctx.chain)
-
-
-@task
-def archive(ctx: "ChainContext") -> None:
-    """Write verified runs with inputs, bills of materials and their report as a single file for others.
-
-    The same runs give the same bytes. What has the form of a secret, or is a secret of yours, is refused by name.
-    Software of others goes in only where asked for: docs/redistribution.md says what of it may be passed on.
-    """
-    from tsuishi.commands import archive_runs
-
-    archive_runs.archive(ctx.chain)
-
-
-@task
-def sign(ctx: "ChainContext") -> None:
-    """Sign archives by a key of SSH, each in a file beside it; signatures of others stay.
-
-    A signature says who vouches for these bytes. It does not say that no other run was thrown away.
-    """
-    from tsuishi.commands import archive_runs
-
-    archive_runs.sign(ctx.chain)
-
-
-@task
-def replay(ctx: "ChainContext") -> None:
-    """Measure the cases of an archive, or of a run, on this machine, and report both side by side.
-
-    It runs the suites and workloads of this checkout, and stops where they are others than those of the run.
-    """
-    from tsuishi.commands import replaying
-
-    replaying.replay(ctx.chain)
-
-
-@task
-def publish(ctx: "ChainContext") -> None:
-    """Write the numbers of an archive as a published source: later reports compare with it. Claims are yours to add."""
-    from tsuishi.commands import publishing
-
-    publishing.publish(ctx.chain)
-
-
-@task
-def try_script(ctx: "ChainContext") -> None:
-    """Run a script once, propose patterns for the numbers that it prints, and write its suite.
-
-    Every proposal is shown with a line that it found.
-    """
-    from tsuishi.commands import try_script
-
-    try_script.try_script(ctx.chain, ctx.chain.options.text("script"))
 
 
 @task
@@ -242,5 +157,5 @@ def test(ctx: "ChainContext") -> None:
     development.test(ctx.chain.variables, select=options.text("select"), everything=options.has("all"))
 
 
-namespace = collected(globals())
+namespace = collected(globals(), extras.modules("tasks"))
 namespace.configure({"run": {"pty": False}})

@@ -24,15 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
-from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import OF_ITS_USER, Verification, verify
+from tsuishi.results.verification import OF_ITS_USER, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
-
-Verified = Verification | ArchiveVerification
 
 # Of an entry in a ZIP file, without its name.
 _HEADER_BYTES = 30
@@ -51,13 +47,15 @@ def main() -> int:
     words = vocabulary(Checkout().suites)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / given.path.name
-        verification: Callable[[], Verified]
+        verification: Callable[[], Any]
         seals.key_file = lambda: Path(folder) / "key"
         if given.path.is_dir():
             shutil.copytree(given.path, copy, ignore=shutil.ignore_patterns(*OF_ITS_USER))
             places = {kind: [(path, 0, path.stat().st_size) for path in paths] for kind, paths in by_kind(copy).items()}
             verification = partial(verify, RunDirectory(copy), words)
         else:
+            from tsuishi.extras.handover.archives.archive_check import verify_archive  # it may have been taken away
+
             shutil.copy(given.path, copy)
             places = places_of(copy)
             verification = partial(verify_archive, copy, words)
@@ -106,7 +104,7 @@ def places_of(archive: Path) -> Places:
             if info.file_size:
                 parts = info.filename.split("/")
                 inside = parts[2] if len(parts) > 3 else parts[-1]
-                kind = f"{parts[0]}/{inside}" if parts[0] == RUNS else parts[0]
+                kind = f"{parts[0]}/{inside}" if parts[0] == "runs" else parts[0]
                 places[f"{kind}/{parts[-1]}" if inside == "trials" else kind].append((archive, content, begin))
     places["directory"].append((archive, begin, archive.stat().st_size))
     return places

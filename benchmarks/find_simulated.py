@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tsuishi.base.screen import Screen
-from tsuishi.verdicts.bisection import Bisection
-from tsuishi.verdicts.release_changes import SearchResult
-from tsuishi.verdicts.survey import Survey
+from tsuishi.extras.releases.bisection import Bisection
+from tsuishi.extras.releases.release_changes import SearchResult
+from tsuishi.extras.releases.survey import Survey
 
 SEARCHES, RELEASES = 2000, 10
 # Standard deviations of logarithms: of what the trials of a round have in common, and of the drift from round to round.

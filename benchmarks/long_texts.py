@@ -43,7 +43,11 @@ PIECES = (
 )
 # Modules that look for expressions in the texts of others.
 SEARCHING = (
-    *("tsuishi.archives.anonymity", "tsuishi.archives.secret_search", "tsuishi.archives.archive_check"),
+    *(
+        "tsuishi.extras.handover.archives.anonymity",
+        "tsuishi.extras.handover.archives.secret_search",
+        "tsuishi.extras.handover.archives.archive_check",
+    ),
     *("tsuishi.base.redaction", "tsuishi.results.record_files"),
     *("tsuishi.report.output.csv_files", "tsuishi.report.output.typesetting"),
 )

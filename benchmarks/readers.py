@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 
+from tests.extras.handover.test_hostile_archives import archive_readers
 from tests.readers import Reader, altered, peak_bytes, readers
 
 
@@ -27,7 +28,7 @@ def main() -> int:
     wanted = {name for name in given_options.only.split(",") if name}
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name, reader in readers(Path(folder)).items():
+        for name, reader in {**readers(Path(folder)), **archive_readers(Path(folder))}.items():
             if not wanted or name in wanted:
                 wrong += _tried(name, reader, given_options.examples)
     return int(wrong > 0)

@@ -39,7 +39,7 @@ _OF_THE_SMOKE_JOB = (
 )
 _OF_THE_TINY_ENVIRONMENT = (
     *("test_docker", "test_exchange", "test_locking"),
-    *("test_archived_images", "test_registry"),
+    *("test_archived_images", "test_registry", "test_slurm_containers"),
 )
 TOGETHER = {
     **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),
@@ -90,9 +90,11 @@ def group(nodeid: str) -> str:
     file = nodeid.partition("::")[0]
     if "[podman" in nodeid:
         return "podman"
-    if file.startswith("tests/executors/"):
+    if "engine" in Path(file).parts:
+        return TOGETHER.get(Path(file).stem, file)
+    if file.startswith("tests/extras/cluster/"):
         return "slurm"
-    return TOGETHER.get(Path(file).stem, file) if file.startswith("tests/engine/") else file
+    return file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

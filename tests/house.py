@@ -13,9 +13,12 @@ PACKAGE = Path(__file__).resolve().parents[1] / "tsuishi"
 # From top to bottom: a room imports from those behind it only.
 ORDER = (
     *("commands", "report.output", "report.sections", "report.charts", "report.parts"),
-    *("archives", "executors", "run", "plan", "environments", "locking", "verdicts", "estimates"),
-    *("stream", "engines.docker", "engines", "artifacts", "results", "machine", "specs", "base"),
+    *("run", "plan", "environments", "locking", "verdicts", "estimates"),
+    *("stream", "engines.docker", "engines", "artifacts", "results", "machine", "specs", "base", "extras"),
 )
+
+
+EXTRAS = PACKAGE / "extras"
 
 
 def modules(package: Path = PACKAGE) -> dict[str, Path]:
@@ -25,6 +28,11 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
         parts = path.relative_to(package).with_suffix("").parts
         named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return named
+
+
+def core() -> dict[str, Path]:
+    """The modules outside of the extras."""
+    return {name: path for name, path in modules().items() if path.parent == EXTRAS or EXTRAS not in path.parents}
 
 
 def room(module: str, named: dict[str, Path]) -> str:
@@ -63,7 +71,7 @@ def floors(to: dict[str, set[str]]) -> dict[str, int]:
 
     def of(here: str) -> int:
         if here not in depth:
-            depth[here] = 1 + max(map(of, to[here]), default=0)
+            depth[here] = 1 + max(map(of, to.get(here, ())), default=0)
         return depth[here]
 
     return {here: of(here) for here in to}
@@ -75,7 +83,7 @@ def upward(to: dict[str, set[str]]) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    named = modules()
+    named = core()
     to = arrows(named)
     depth = floors(to)
     for here in sorted(to, key=lambda name: (-depth[name], name)):

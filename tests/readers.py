@@ -13,11 +13,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tests.archived import listed_example, packed
+from tests.results.kept_runs import KEPT
+from tests.synthetic_run import listed_example
 from tests.words import WORDS
-from tsuishi.archives import zip_container
-from tsuishi.archives.archive_check import verify_archive
-from tsuishi.archives.zip_container import BadArchive
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest
@@ -56,7 +54,7 @@ class Reader:
         refusal = ""
         try:
             self.read(path)
-        except (UserError, BadArchive) as error:
+        except UserError as error:
             refusal = str(error)
         finally:
             path.write_bytes(self.content)
@@ -83,7 +81,7 @@ def _edited(content: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 
 def _chain() -> bytes:
     """The chain of a run of schema 1."""
-    with zipfile.ZipFile(Path(__file__).parent / "archives" / "schema-1.zip") as kept:
+    with zipfile.ZipFile(KEPT[0]) as kept:
         return kept.read(next(name for name in kept.namelist() if name.endswith(manifest.CHAIN)))
 
 
@@ -93,7 +91,6 @@ def readers(root: Path) -> dict[str, Reader]:
     run = listed_example(root / "run")
     trial = run.finished_folders()[0]
     record = next(path for path in run.record_files() if path.name.startswith("environment"))
-    packed(root / "archive.zip", [run])
 
     def of(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
@@ -116,8 +113,6 @@ def readers(root: Path) -> dict[str, Reader]:
         "samples": (_run, trial, "samples.csv", b""),
         "telemetry": (_run, trial, "telemetry.csv", b""),
         "metrics": (_run, trial, "metrics.csv", b""),
-        "archive": (_archive, root, "archive.zip", b""),
-        "container": (_container, root, "archive.zip", b""),
     }
     made = {}
     for name, (read, folder, file, content) in files.items():
@@ -159,14 +154,3 @@ def _run(path: Path) -> None:
     verify(run, WORDS)
     read_runs([run], WORDS)
     list(run.finished())
-
-
-def _archive(path: Path) -> None:
-    verify_archive(path, WORDS)
-
-
-def _container(path: Path) -> None:
-    with path.open("rb") as file:
-        for entry in zip_container.read(file):
-            for _ in entry.content:
-                pass

@@ -304,3 +304,8 @@ def _write_rows(partial: Path, table: str, rows: Any) -> None:
         writer: csv.DictWriter[str] = csv_writer(table, file)
         names = list(writer.fieldnames)
         writer.writerows(row if isinstance(row, dict) else dict(zip(names, row, strict=True)) for row in rows)
+
+
+def listed_example(path: Path) -> RunDirectory:
+    """The example with a manifest."""
+    return listed(write_example(path))

@@ -12,7 +12,7 @@ from tsuishi.base import toml
 TOMLS = ("environment", "suite", "axes", "source")
 # A run is read whole for each example, in a tenth of a second.
 EXAMPLES = dict.fromkeys(("run.json", "record", "trial.json", "samples", "telemetry", "metrics"), 12)
-NAMES = (*("events", "lock", *TOMLS, "manifest", "chain", "archive", "container"), *EXAMPLES)
+NAMES = (*("events", "lock", *TOMLS, "manifest", "chain"), *EXAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def test_a_chain_of_empty_lines_takes_the_memory_of_its_text(every: dict[str, Re
 @given(st.binary(max_size=300))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_refused_by_every_reader_that_needs_a_form(every: dict[str, Reader], content: bytes) -> None:
-    for name in ("environment", "lock", "suite", "chain", "container"):
+    for name in ("environment", "lock", "suite", "chain"):
         if content:
             assert not every[name].accepts(content) or not content.strip(), name
 

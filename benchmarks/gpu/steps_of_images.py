@@ -11,8 +11,8 @@ from tsuishi.base import units
 from tsuishi.base.errors import UserError
 from tsuishi.commands import build
 from tsuishi.commands.chain import Chain
-from tsuishi.environments import exchange
-from tsuishi.environments.incoming import incoming_image
+from tsuishi.extras.handover import exchange
+from tsuishi.extras.handover.incoming import incoming_image
 from tsuishi.locking.resolve import NewLock
 from tsuishi.plan.choice import why_not_run
 from tsuishi.results.attempts import last_attempts

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.archived import packed
 from tests.job import invoke
 from tests.report.sections.test_against_baseline import of_a_script, session
-from tests.synthetic_run import listed
-from tsuishi.results.directory import RunDirectory
 
 THEN = "20261101-080000-quick,20261102-080000-quick,20261103-080000-quick"
 NOW = "20261111-080000-quick,20261112-080000-quick,20261113-080000-quick"
@@ -44,11 +41,7 @@ def test_without_fail_on_what_is_slower_is_said_and_fails_nothing(folder: Path) 
     assert "by a threshold of 1: 3 slower" in result.stdout
 
 
-def test_a_baseline_may_be_an_archive_or_a_folder_and_one_session_decides_nothing(folder: Path) -> None:
-    archive = folder / "then.zip"
-    packed(archive, [listed(RunDirectory(folder / "results" / name)) for name in THEN.split(",")])
-    named = invoke(folder, "report", "--run", NOW, "--baseline", str(archive), "--fail-on", "slower", "--out", "zip")
-    assert named.returncode == 4, named.stderr
+def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
     single = str(folder / "results" / "20261101-080000-quick")
     result = invoke(folder, "report", "--run", NOW, "--baseline", single, "--fail-on", "slower", "--out", "folder")
     assert (result.returncode, result.stderr) == (5, "")

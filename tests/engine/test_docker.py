@@ -9,8 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +16,7 @@ import docker
 import psutil
 import pytest
 
-from tests.conftest import missing
 from tests.engine.conftest import linked_cache, output_of, tiny_checkout
-from tests.executors import slurm_cluster
-from tests.executors.slurm_cluster import SlurmCluster
-from tests.executors.test_slurm_run import meanwhile
 from tests.job import REAL
 from tests.run.test_runner import (
     DATA_SET,
@@ -32,7 +26,6 @@ from tests.run.test_runner import (
     trials,
     wait_for,
 )
-from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.files import sha256_of
@@ -43,11 +36,9 @@ from tsuishi.engines.docker.daemon import identify
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.interface import Artefacts, ResourceLimits
 from tsuishi.environments.builder import Builder
-from tsuishi.executors.cluster import OnSlurm
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
-from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.specs.environment import read_environment
@@ -57,7 +48,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engine
 
-ON_SLURM = {"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0}
 # What Docker and Podman call the end of a container's being.
 GONE = ("destroy", "remove")
 
@@ -69,17 +59,6 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if name == "podman":
         monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("podman"))
     return name
-
-
-@pytest.fixture
-def slurm(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
-    """A cluster on whose nodes the engine answers."""
-    if lacking := slurm_cluster.why_not():
-        missing(lacking)
-    with slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")) as made:
-        for name, value in made.environ.items():
-            monkeypatch.setenv(name, value)
-        yield made
 
 
 @pytest.fixture
@@ -116,56 +95,6 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
     assert measured["capabilities"] == 0
     assert measured["no_new_privileges"] == 1
     assert measured["user"] != 0
-
-
-def test_trials_run_in_containers_on_the_nodes_of_a_cluster(
-    tmp_path: Path, settings: Settings, slurm: SlurmCluster
-) -> None:
-    run = run_suite(session(tiny_checkout(tmp_path, "escapes", "raises"), settings, **ON_SLURM), executor=OnSlurm())
-    found = trials(run)
-    assert {behaviour: trial["status"] for behaviour, trial in found.items()} == {"escapes": "ok", "raises": "failed"}
-    assert metrics(run, found["escapes"])["refused_network"] == 1
-    jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j").splitlines()
-    assert len([name for name in jobs if run.id in name]) == 2
-    assert verify(run, WORDS).faults == ()
-
-
-def test_no_container_outlives_a_task_of_a_cluster_for_long(
-    tmp_path: Path, settings: Settings, slurm: SlurmCluster, client: "docker.DockerClient"
-) -> None:
-    work = session(tiny_checkout(tmp_path, "silent_for_long"), settings, **ON_SLURM, slurm_at_once=1)
-    work = replace(work, choice=replace(work.choice, repetitions=3))
-    names: list[str] = []
-
-    def running() -> list[str]:
-        """The names of running containers of the run; none where Podman looks while it removes one."""
-        of_run = {"label": f"io.tsuishi.run={next(iter(tmp_path.glob('results/*')), tmp_path).name}"}
-        with suppress(docker.errors.APIError):
-            return [found["Names"][0] for found in client.api.containers(filters=of_run)]
-        return []
-
-    def next_container() -> bool:
-        """Whether another container runs than those that did."""
-        new = [name for name in running() if name not in names]
-        names.extend(new)
-        return bool(new)
-
-    def kill_and_cancel() -> None:
-        wait_for(next_container, 60)
-        for process in psutil.process_iter(["cmdline"]):
-            command = process.info["cmdline"] or ()
-            if "tsuishi.executors.node" in command and any(word.startswith(str(tmp_path)) for word in command):
-                process.kill()
-        wait_for(next_container, 60)
-        assert running() == names[-1:], "the next task has removed it"
-        wait_for(next_container, 60)
-        tasks = slurm.command("squeue", "--noheader", "--array", "--states=RUNNING", "--format=%i").split()
-        slurm.command("scancel", *tasks)
-
-    with meanwhile(kill_and_cancel):
-        run = run_suite(work, executor=OnSlurm())
-    assert sorted(trial.status for _, trial in run.finished()) == ["failed", "interrupted", "ok"]
-    assert containers(client, tmp_path) == [], "SIGTERM has ended it"
 
 
 def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_told(
@@ -423,7 +352,6 @@ LOCK = """
 import sys
 from pathlib import Path
 from tsuishi.environments.builder import Builder
-from tsuishi.executors.cluster import OnSlurm
 from tsuishi.specs.environment import read_environment
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import Settings

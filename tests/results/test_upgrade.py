@@ -5,17 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.archived import listed_example
 from tests.job import invoke
-from tests.words import WORDS
-from tsuishi.archives.archive_check import unpacked_runs
+from tests.results.kept_runs import KEPT, kept_run
+from tests.synthetic_run import listed_example
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
 from tsuishi.results import upgrade
 from tsuishi.results.run_record import SCHEMA_VERSION
 from tsuishi.results.upgrade import STEPS, upgraded
-
-KEPT = sorted((Path(__file__).parents[1] / "archives").glob("schema-*.zip"))
 
 
 def renamed(content: dict[str, Any]) -> dict[str, Any]:
@@ -84,11 +81,11 @@ def test_an_older_run_is_read_as_one_of_today_and_its_files_stay(
 def test_a_kept_run_of_every_schema_is_read_and_reported(tmp_path: Path) -> None:
     versions = []
     for number, kept in enumerate(KEPT):
-        (run,) = unpacked_runs(kept, WORDS, tmp_path / str(number)).runs
+        run = kept_run(kept, tmp_path / str(number))
         versions.append(read_json(run.path / "run.json")["schema_version"])
         assert run.run().schema_version == SCHEMA_VERSION
         assert [trial.trial_id for trial in run.run().plan] == [str(trial.id.planned) for _, trial in run.finished()]
-        reported = invoke(tmp_path, "report", "--archive", str(kept))
+        reported = invoke(tmp_path, "report", "--run", str(run.path))
         assert (reported.returncode, reported.stderr) == (0, "")
         assert run.id in reported.stdout
     assert sorted(set(versions)) == list(range(1, SCHEMA_VERSION + 1))

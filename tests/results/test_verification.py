@@ -15,10 +15,10 @@ import pytest
 from benchmarks.bit_flips import is_found
 from tests.bench import make_checkout
 from tests.job import invoke
+from tests.results.kept_runs import KEPT, kept_run
 from tests.run.test_runner import session
 from tests.synthetic_run import write_example
 from tests.words import WORDS
-from tsuishi.archives.archive_check import unpacked_runs
 from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest
@@ -30,7 +30,6 @@ from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
 FLIPS = 300
-KEPT = Path(__file__).parents[1] / "archives" / "schema-1.zip"
 
 
 @pytest.fixture
@@ -256,8 +255,7 @@ def test_trials_that_came_from_elsewhere_are_not_taken_into_the_manifest(tmp_pat
 @pytest.fixture
 def older(tmp_path: Path) -> RunDirectory:
     """A run of an earlier tsuishi, with a chain of digests in the place of a manifest."""
-    (run,) = unpacked_runs(KEPT, WORDS, tmp_path / "older").runs
-    return run
+    return kept_run(KEPT[0], tmp_path / "older")
 
 
 def test_a_run_of_an_earlier_tsuishi_is_verified_and_its_tables_are_assured(older: RunDirectory) -> None:

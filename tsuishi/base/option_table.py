@@ -1,4 +1,4 @@
-"""The options of all tasks: each is a row of one table, options.toml.
+"""The options of all tasks: each is a row of a table, options.toml; extras have tables of their own.
 
 The parameters of tasks, help texts, the settings that flags change, the arguments that a run records, and refusals
 derive from the rows. A setting has its type, bounds and default in settings.py alone: the row of its option names it,
@@ -8,10 +8,11 @@ and the help takes them from there. This module imports nothing heavy, as `invok
 import math
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from tsuishi import extras
 from tsuishi.base.errors import UserError
 
 MAIN_JOB = ("build", "run-suite", "report")
@@ -110,10 +111,21 @@ def _facts(setting: str) -> dict[str, str]:
     }
 
 
-def read_options(file: Path) -> tuple[Option, ...]:
-    """The rows of a file of options."""
-    with file.open("rb") as opened:
-        return tuple(Option(**row) for row in tomllib.load(opened)["options"])
+def read_options(files: Iterable[Path]) -> tuple[Option, ...]:
+    """The rows of files of options. `shared` in a file: the options of the main job that its tasks have, too."""
+    rows: list[Option] = []
+    shared: dict[str, set[str]] = {}
+    for path in files:
+        with path.open("rb") as opened:
+            content = tomllib.load(opened)
+        rows += [Option(**row) for row in content["options"]]
+        shared |= {task: set(names.split()) for task, names in content.get("shared", {}).items()}
+    return tuple(
+        replace(row, tasks=" ".join((row.tasks, *(task for task, names in shared.items() if row.name in names))))
+        if {*MAIN_JOB} & {*row.of}
+        else row
+        for row in rows
+    )
 
 
-OPTIONS = read_options(Path(__file__).with_name("options.toml"))
+OPTIONS = read_options([Path(__file__).with_name("options.toml"), *extras.files("options.toml")])

@@ -1,18 +1,20 @@
 """`invoke build`, `lock`, `fetch` and `fetch-data`: the preparation of what a run needs."""
 
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import CIFAR10
 from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
-from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.choice import computing, fitting_defaults
 from tsuishi.plan.planning import plan_builds_only, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import known_environments, named_environments, open_refusal, select_environments
+
+if TYPE_CHECKING:
+    from tsuishi.locking.resolve import Locker, NewLock
 
 
 def build(chain: Chain) -> None:
@@ -27,44 +29,36 @@ def build(chain: Chain) -> None:
 
 
 def lock(chain: Chain) -> None:
-    """Resolve the locks of the named environments anew, or that of a release, print the changes, and write them.
+    """Resolve the locks of the named environments anew, print the changes, and write them.
 
     With --plan nothing is written.
     """
-    session, version = chain.session, chain.options.text("release")
-    say = session.screen.say
-    for name, path in _to_lock(chain).items():
-        locker = session.builder.locker(partial(_say_indented, session.screen, f"{name} {version}".strip()))
-        made, locked = locker.resolve_release(path, version) if version else (name, locker.resolve(path))
-        for line in locked.difference:
-            say(f"{made}: {line}")
-        files = ", ".join(path.name for path in locked.files)
-        if not locked.files:
-            say(f"{made}: nothing changed")
-        elif chain.only_plans:
-            say(f"{made}: would be written: {files}")
-        else:
-            locked.write()
-            say(f"{made}: written: {files}")
-
-
-def _to_lock(chain: Chain) -> dict[str, Path]:
-    """Name and file of the environments to lock anew, or of that which a release is made like."""
-    images, names, like = chain.session.checkout.images, chain.session.choice.environments, chain.options.text("like")
-    if not (like or chain.options.has("release")):
-        if names:
-            return named_environments(images, names)
+    images, names = chain.session.checkout.images, chain.session.choice.environments
+    if not names:
         known = known_environments(images)
         raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
-    if names or not (like and chain.options.has("release")):
-        raise UserError(
-            "a release is made by --like and --release, without --env: invoke lock --like tf2-cpu --release 2.16.2"
-        )
-    return named_environments(images, (like,))
+    for name, path in named_environments(images, names).items():
+        write_lock(chain, name, locker(chain, name).resolve(path))
 
 
-def _say_indented(screen: Screen, name: str, line: str) -> None:
-    screen.say(f"  {name}: {line}")
+def locker(chain: Chain, name: str) -> "Locker":
+    """What makes locks, and says under a name what it does."""
+    return chain.session.builder.locker(lambda line: chain.session.screen.say(f"  {name}: {line}"))
+
+
+def write_lock(chain: Chain, name: str, lock: "NewLock") -> None:
+    """Print the changes of an environment's lock, and write it unless --plan is given."""
+    say = chain.session.screen.say
+    for line in lock.difference:
+        say(f"{name}: {line}")
+    files = ", ".join(path.name for path in lock.files)
+    if not lock.files:
+        say(f"{name}: nothing changed")
+    elif chain.only_plans:
+        say(f"{name}: would be written: {files}")
+    else:
+        lock.write()
+        say(f"{name}: written: {files}")
 
 
 def fetch(session: Session) -> None:

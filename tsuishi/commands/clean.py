@@ -2,9 +2,9 @@
 
 import shutil
 
+from tsuishi import extras
 from tsuishi.artifacts import datasets
 from tsuishi.environments import inventory
-from tsuishi.environments.incoming import ON_THE_WAY
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 
@@ -16,7 +16,7 @@ def clean(session: Session, images: bool, cache: bool, results: bool) -> None:
     if images or cache:
         inventory.remove(session.builder, session.screen)
     if cache:
-        kept = ("artifacts", "bases", "report", ON_THE_WAY)
+        kept = ("artifacts", "bases", "report", *extras.given("images", "CACHED"))
         folders += [*(settings.cache / name for name in kept), datasets.folder(settings.cache)]
     if results:
         folders += directory.known_runs(settings.results).values()

@@ -10,8 +10,9 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from invoke import main
@@ -22,6 +23,7 @@ from invoke.parser.context import ParserContext, translate_underscores
 from invoke.parser.parser import Parser
 from invoke.tasks import Task
 
+from tsuishi import extras
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError, unknown
 from tsuishi.base.option_table import MAIN_JOB, OPTIONS, Option, options_of
 from tsuishi.base.printable import answering, line, open_standard_streams
@@ -81,6 +83,9 @@ class OptionTask(Task[Any]):
         return [OptionArgument(row, self.name) for row in rows.values()]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for instead in extras.given("core_tasks", self.body.__name__):
+            if instead(args[0].chain):
+                return None
         return super().__call__(*args)  # the options are in the chain
 
 
@@ -89,15 +94,34 @@ def task(body: Callable[["ChainContext"], None], rows: Sequence[Option] = OPTION
     return OptionTask(body, rows)
 
 
-def collected(module: Mapping[str, object]) -> Collection:
-    """The tasks of a module as Invoke reads them. While Invoke runs, raises invoke.Exit with one line for a mistake."""
+def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) -> Collection:
+    """The tasks of a module, and those of further modules, which `--list` shows under the titles of their packages.
+
+    While Invoke runs, raises invoke.Exit: with one line for a mistake, without a line behind the list of tasks.
+    """
     open_standard_streams()
-    tasks = [each for each in module.values() if isinstance(each, OptionTask)]
-    collection = Collection(*tasks)
+    groups = {"Available tasks:": _tasks(module)}
+    groups |= {str(sys.modules[each.__name__.rpartition(".")[0]].__doc__): _tasks(vars(each)) for each in further}
+    collection = Collection(*chain.from_iterable(groups.values()))
     if (core := getattr(main.program, "core", None)) is not None:
         sys.stdout = answering(sys.stdout)  # until a task runs, what Invoke prints is an answer: --list, --help
+        if core[0].args.list.value is True and core[0].args["list-format"].value == "flat":
+            _list(groups)
+            raise Exit(code=0)
         _CommandLine(collection, core.unparsed).check(core[0].args.help)
     return collection
+
+
+def _tasks(module: Mapping[str, object]) -> list[OptionTask]:
+    return [each for each in module.values() if isinstance(each, OptionTask)]
+
+
+def _list(groups: Mapping[str, Sequence[OptionTask]]) -> None:
+    """Print the tasks as Invoke does, but those of each extra apart."""
+    for title, tasks in groups.items():
+        print(f"{title}\n")
+        rows = [(task.name, (task.__doc__ or "").strip().partition("\n")[0]) for task in tasks]
+        main.program.print_columns(sorted(rows))
 
 
 class _CommandLine:

@@ -23,7 +23,7 @@ from tsuishi.specs.vocabulary import vocabulary
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
 # The tests that need nothing but Python, and take less than four minutes on two cores.
-_ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
+ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
 
 
 def lint(variables: Mapping[str, str], ask_advisories: bool) -> None:
@@ -84,14 +84,14 @@ def check_specs(checkout: Checkout) -> None:
 
 
 def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
-    """Run the tests that any machine can run, or all tests. Raises UserError where a test fails."""
+    """Run the tests of the core that any machine can run, or all tests. Raises UserError where a test fails."""
     root = Checkout().root
     _install_test_tools(root, variables)
     # A worker for each core. tests/conftest.py decides which tests stay together, and which begin first.
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
     command += ["--dist=loadfile", "--no-loadscope-reorder", "--durations=10"]
     command += ["-k", select] if select else []
-    command += [] if everything else ["-m", _ON_ANY_MACHINE]
+    command += [] if everything else ["-m", ON_ANY_MACHINE, "--ignore=tests/extras"]
     if _run(root, command, variables):
         raise UserError("test: some failed, see above")
 

@@ -4,8 +4,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsuishi import extras
 from tsuishi.base.errors import UserError
-from tsuishi.base.units import counted
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
 from tsuishi.results import directory, verification
@@ -86,10 +86,7 @@ def run_row(path: Path) -> tuple[str, ...]:
         return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
     remarks = [] if run.is_ours(recorded) else ["received"]
-    if run.jobs.exists():
-        from tsuishi.executors.submission import detached  # most lists need nothing of a cluster
-
-        remarks.append(f"with Slurm: {counted(detached(run), 'trial')}; --resume {run.id} gathers them")
+    remarks += filter(None, (elsewhere(run) for elsewhere in extras.given("executors", "elsewhere")))
     if found.altered:
         remarks.append(f"altered, or left by a runner that was killed: {verification.shortened(found.altered)}")
     return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuishi.archives.member_names import SUFFIX
+from tsuishi import extras
 from tsuishi.base import files, toml, units
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT, UserError
 from tsuishi.base.home import expanded
@@ -22,7 +22,6 @@ from tsuishi.results.records import MachineRecord
 from tsuishi.results.same_machine import differing, makes_another
 
 if TYPE_CHECKING:
-    from tsuishi.archives.archive_check import Unpacked
     from tsuishi.report.output.folder import Report
 
 # A run with more trials took longer than minutes, and so does its report.
@@ -38,48 +37,25 @@ def report(chain: Chain) -> None:
     """
     if chain.only_plans:
         return
-    archives = [path for name in chain.options.paths("archive") for path in _archives(expanded(name))]
-    names = chain.options.paths("run") or (() if archives else (chain.run_id,))
-    runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with files.private_folder() as folder:
-        for number, path in enumerate(archives):
-            runs += unpacked(chain.session, path, folder / str(number)).runs
-        report_of(chain, runs, _baseline(chain, folder / "baseline"))
-
-
-def _archives(path: Path) -> list[Path]:
-    """The archive at a path, or all archives in a folder. Raises UserError for a folder without any."""
-    if not path.is_dir():
-        return [path]
-    if found := sorted(path.glob(f"*{SUFFIX}")):
-        return found
-    raise UserError(f"{path}: there is no *{SUFFIX} in this folder")
+        further = [run for runs in extras.given("runs", "further_runs") for run in runs(chain, folder)]
+        names = chain.options.paths("run") or (() if further else (chain.run_id,))
+        runs = [directory.open_run(chain.session.settings.results, name) for name in names]
+        report_of(chain, runs + further, _baseline(chain, folder / "baseline"))
 
 
 def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
-    """The runs that `--baseline` names: a file is an archive, which is unpacked under the new folder `into`."""
+    """The runs that `--baseline` names: a file is read by an extra, under the new folder `into`."""
     runs: list[RunDirectory] = []
     into.mkdir()
     for number, name in enumerate(chain.options.paths("baseline")):
         path = expanded(name)
-        if path.is_file():
-            runs += unpacked(chain.session, path, into / str(number)).runs
-        else:
+        readers = extras.given("runs", "runs_of") if path.is_file() else ()
+        for runs_of in readers:
+            runs += runs_of(chain.session, path, into / str(number))
+        if not readers:
             runs.append(directory.open_run(chain.session.settings.results, name))
     return runs
-
-
-def unpacked(session: Session, path: Path, into: Path) -> "Unpacked":
-    """The runs of an archive, unpacked into a new folder; says what it is.
-
-    Raises UserError where the archive is not verified.
-    """
-    from tsuishi.archives.archive_check import unpacked_runs
-
-    into.mkdir()
-    found = unpacked_runs(path, session.words, into)
-    session.screen.say(found.said)
-    return found
 
 
 def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[RunDirectory] = ()) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from tsuishi import extras
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.base.settings import Settings
@@ -49,9 +50,11 @@ def _measured(chain: Chain) -> RunDirectory:
 
 
 def executor_of(settings: Settings) -> Executor:
-    """The executor that the settings name."""
-    if settings.executor != "slurm":
-        return LOCAL
-    from tsuishi.executors.cluster import OnSlurm
-
-    return OnSlurm()
+    """The executor that the settings name. Raises UserError where there is none of that name."""
+    for executors in extras.given("executors", "EXECUTORS"):
+        if make := executors.get(settings.executor):
+            made: Executor = make()
+            return made
+    if settings.executor not in ("auto", "local"):
+        raise UserError(f"no executor {settings.executor}: tsuishi/extras/ has none of that name")
+    return LOCAL

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tsuishi import extras
 from tsuishi.base import exclusion, threads, units
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.screen import Progress, Say, Screen
@@ -13,7 +14,6 @@ from tsuishi.environments.build_plan import build_name
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.jobs import JobResult, do_each, jobs, raise_failures
-from tsuishi.environments.sharing import SharedPlace
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.specs.environment import Environment
 
@@ -39,8 +39,9 @@ class Building:
         self._screen = screen
         self._history = history
         self._at_once = jobs(builder.settings)
-        self._place = SharedPlace(builder)
-        # The environments that the place was asked for, and those that came from there.
+        # Where images come from that are not built here.
+        self._places = [place(builder) for place in extras.given("images", "place")]
+        # The environments that the places were asked for, and those that came from there.
         self._asked: set[str] = set()
         self._received: set[str] = set()
         # The environments that the user knows to be built.
@@ -67,7 +68,8 @@ class Building:
         """Build environments, and enter those of interpreters. See `build`."""
         with self.alone() if any(environment.pinned for environment in environments) else nullcontext():
             if self._settings.offline:
-                self._refuse_missing([wanted for wanted in environments if not self._place.has_file(wanted)])
+                has_file = {wanted.name for wanted in environments for place in self._places if place.has_file(wanted)}
+                self._refuse_missing([wanted for wanted in environments if wanted.name not in has_file])
             # Environments that another cache or an import left built are only entered: their durations do not count.
             chosen_for = self._builder.engines.chosen_for
             new = {wanted.name for wanted in environments if chosen_for(wanted).find(wanted) is None}
@@ -122,16 +124,20 @@ class Building:
         return [] if self._shared(environment, say, downloaded) else self._packages(environment, say, downloaded)
 
     def _shared(self, environment: Environment, say: Say, downloaded: Progress) -> Ready | None:
-        """The environment from the place of the site, which is asked once; a line says what came of it."""
-        if environment.name in self._asked or not self._place.is_asked_for(environment):
+        """The environment from a place that has it, each of which is asked once; a line says what came of it."""
+        asked = [place for place in self._places if place.is_asked_for(environment)]
+        if environment.name in self._asked or not asked:
             return None
         self._asked.add(environment.name)
         if self._builder.engines.chosen_for(environment).find(environment) is not None:
             return None
-        ready, origin = self._place.receive(environment, say, downloaded)
-        self._screen.say(f"{environment.name}: {origin}")
-        if ready:
-            self._received.add(environment.name)
+        ready: Ready | None = None
+        for place in asked:
+            ready, origin = place.receive(environment, say, downloaded)
+            self._screen.say(f"{environment.name}: {origin}")
+            if ready:
+                self._received.add(environment.name)
+                break
         return ready
 
     def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> list[Path]:

@@ -5,17 +5,15 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tsuishi import extras
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.engines.apptainer import ApptainerEngine
 from tsuishi.engines.docker.daemon import address
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.image_files import ImageFiles
 from tsuishi.engines.interface import Engine
-from tsuishi.engines.pyxis import PyxisEngine
 from tsuishi.engines.venv import VenvEngine
-from tsuishi.machine.slurm import wanted
 from tsuishi.specs.environment import Environment, open_refusal
 
 if TYPE_CHECKING:
@@ -33,10 +31,11 @@ class Engines:
         self._checkout = checkout
         self.venv = VenvEngine(settings.cache, settings.pythons)
         self.host = HostEngine(settings.host_python)
-        # Those of clusters, whose images come by `import` alone.
-        self.of_clusters: tuple[ImageFiles, ...] = (
-            ApptainerEngine(checkout.dockerfile, settings.cache),
-            PyxisEngine(checkout.dockerfile, settings.cache, lambda: wanted(settings)),
+        # Further engines, whose images come by `import` alone.
+        self.of_files: tuple[ImageFiles, ...] = tuple(
+            engine
+            for further in extras.given("engines", "engines")
+            for engine in further(settings, checkout.dockerfile)
         )
 
     @cached_property
@@ -54,7 +53,7 @@ class Engines:
 
     def __iter__(self) -> Iterator[Engine]:
         yield from (self.docker, self.venv, self.host)
-        yield from self.of_clusters
+        yield from self.of_files
 
     def __getitem__(self, name: str) -> Engine:
         return next(engine for engine in self if engine.name == name)

@@ -18,15 +18,13 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import temporary_folder
 from tsuishi.base.screen import Say
 from tsuishi.base.settings import mirrored
-from tsuishi.base.units import counted, megabytes
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.base_digest import resolve_digest
 from tsuishi.locking.debs import resolve_debs
 from tsuishi.locking.packages import resolve_pins
-from tsuishi.locking.release import Release, described, find_release, labelled, spec_file, spec_text, without_companions
 from tsuishi.locking.servers import Servers
 from tsuishi.specs.debian import apt_lock, read_apt_lock
-from tsuishi.specs.environment import Environment, read_environment, read_environments
+from tsuishi.specs.environment import Environment, read_environment
 from tsuishi.specs.lock import Pin, read_lock
 
 _PINS_HEADER = """\
@@ -71,13 +69,13 @@ class Locker:
         python_of: Callable[[str], Path | None] = lambda version: None,
     ) -> None:
         """`python_of`: the CPython of this machine of a version (3.6); None where it has none."""
-        self._sources = sources
+        self.sources = sources
         self._cache = cache
         self._mirrors = mirrors
         self._engine = engine
-        self._say = say
+        self.say = say
         self._python_of = python_of
-        self._servers = Servers(cache, network, mirrors, sources.indexes, say)
+        self.servers = Servers(cache, network, mirrors, sources.indexes, say)
 
     def resolve(self, path: Path) -> NewLock:
         """A new lock of images/<environment>.toml.
@@ -89,90 +87,41 @@ class Locker:
         if before.base is None:
             raise UserError(f"{before.name} has no lock: its interpreter is recorded, not pinned")
         files = {path: path.read_text(encoding="utf-8")}
-        digest = resolve_digest(before, self._engine, self._mirrors, self._say)
+        digest = resolve_digest(before, self._engine, self._mirrors, self.say)
         if digest != before.base.digest:
             files[path] = _with_digest(files[path], digest)
         if before.packages == "locked":
-            pins = self._pins(before)
+            pins = self.pins(before)
             lock = path.with_suffix(".lock")
-            files[lock] = _header(lock, _pins_header(before)) + "".join(map(_line, pins))
+            files[lock] = _header(lock, pins_header(before)) + pin_lines(pins)
         if before.apt:
             base = before.base.model_copy(update={"digest": digest})
             lines = self._debs(before.model_copy(update={"base": base}), base.reference)
             lock = apt_lock(path)
             files[lock] = _header(lock, _DEBS_HEADER.format(before.title)) + "".join(f"{line}\n" for line in lines)
-        after = _read(files, path)
+        after = environment_of(files, path)
         changed = {file: text for file, text in files.items() if not file.exists() or file.read_text("utf-8") != text}
         return NewLock(changed, tuple(_difference(before, after)))
 
-    def resolve_release(self, like: Path, version: str) -> tuple[str, NewLock]:
-        """The name, spec and lock of another release of a framework, like the environment images/<like>.toml.
-
-        Raises UserError as `resolve` does, and where no index has such a release.
-        """
-        known = read_environment(like)
-        release, version = self._release(known, version)
-        others = read_environments(like.parent)
-        made = described(known, version, release, others)
-        path = spec_file(like.parent, made)
-        self._say(f"{release.requirement} of {release.first}: CPython {made.python}, packages as of {made.as_of}")
-        try:
-            pins = self._pins(made)
-        except UserError as error:
-            made, left_out = without_companions(made)
-            if not left_out:
-                raise
-            pins = self._pins(made)
-            self._say(f"left out, as no version of it goes with {release.requirement}: {', '.join(left_out)} ({error})")
-        self._say(_to_fetch(pins))
-        if any("+" in each.release for each in others if each.family == made.family):
-            made = labelled(made, pins)
-        lock = _pins_header(made) + "".join(map(_line, pins))
-        files = {path: spec_text(made.model_copy(update={"pins": pins})), path.with_suffix(".lock"): lock}
-        _read(files, path)
-        return made.name, NewLock(files, tuple(f"+ {pin.name} {pin.version}" for pin in pins))
-
-    def _release(self, like: Environment, version: str) -> tuple[Release, str]:
-        """The release and its version, as the same build as that of an environment (+cpu) where an index has it."""
-        label = like.release.partition("+")[2]
-        if label and "+" not in version:
-            try:
-                return find_release(
-                    like, f"{version}+{label}", self._sources.indexes, self._servers
-                ), f"{version}+{label}"
-            except UserError as error:
-                self._say(f"{version} is another build than that of {like.name}, which is +{label}, as {error}")
-        return find_release(like, version, self._sources.indexes, self._servers), version
-
-    def _pins(self, environment: Environment) -> tuple[Pin, ...]:
+    def pins(self, environment: Environment) -> tuple[Pin, ...]:
+        """The packages of an environment. Raises UserError where no versions fit."""
         assert environment.python is not None
         python = self._python_of(environment.python)
-        return resolve_pins(environment, self._sources, self._cache, self._servers, python, self._say)
+        return resolve_pins(environment, self.sources, self._cache, self.servers, python, self.say)
 
     def _debs(self, environment: Environment, reference: str) -> list[str]:
         """The lines of an environment's lock of Debian packages. `reference`: its base image."""
         used = mirrored(reference, self._mirrors)
         remark = "" if used == reference else f" in place of {reference}: what it holds is not locked"
-        self._say(f"asking apt in a container of {used}{remark}")
+        self.say(f"asking apt in a container of {used}{remark}")
         return resolve_debs(
             environment,
             self._engine,
-            self._servers.place,
-            self._servers.text,
-            trusted_certificates(self._servers.network),
-            self._say,
+            self.servers.place,
+            self.servers.text,
+            trusted_certificates(self.servers.network),
+            self.say,
         )
-
-
-def _to_fetch(pins: Sequence[Pin]) -> str:
-    """What a build will fetch, in words, and how much of it are NVIDIA's libraries."""
-
-    def size(some: Sequence[Pin]) -> str:
-        return f"{counted(len(some), 'file')}, {megabytes(sum(pin.size_bytes or 0 for pin in some))}"
-
-    nvidia = [pin for pin in pins if pin.name.startswith("nvidia-")]
-    useless = f"; of these {size(nvidia)} are NVIDIA's libraries for GPUs, required on CPUs too" if nvidia else ""
-    return f"to fetch: {size(pins)}{useless}"
 
 
 def _before(path: Path) -> Environment:
@@ -186,7 +135,7 @@ def _before(path: Path) -> Environment:
     return environment
 
 
-def _read(files: Mapping[Path, str], path: Path) -> Environment:
+def environment_of(files: Mapping[Path, str], path: Path) -> Environment:
     """The environment that these files describe. Raises UserError as `read_environment` does."""
     with tempfile.TemporaryDirectory() as folder:
         for file, text in files.items():
@@ -209,7 +158,8 @@ def _with_digest(text: str, digest: str) -> str:
     return tomlkit.dumps(document)
 
 
-def _pins_header(environment: Environment) -> str:
+def pins_header(environment: Environment) -> str:
+    """The comments at the beginning of a new lock."""
     return _PINS_HEADER.format(environment.title, environment.python, environment.machine.replace("_", "-"))
 
 
@@ -221,8 +171,11 @@ def _header(lock: Path, standard: str) -> str:
     return comments if comments and not comments.startswith(_COMMENT_OF_UV) else standard
 
 
-def _line(pin: Pin) -> str:
-    return f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256[0]}  # {pin.file} {pin.size_bytes}\n"
+def pin_lines(pins: Sequence[Pin]) -> str:
+    """The lines of a lock, one for each package."""
+    return "".join(
+        f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256[0]}  # {pin.file} {pin.size_bytes}\n" for pin in pins
+    )
 
 
 def _difference(before: Environment, after: Environment) -> Iterator[str]:

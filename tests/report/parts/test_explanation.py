@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from tests.report.compared import evidence_of, page_of
 from tests.reports import KEPT_IN, markdown_of, table_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import describe
-from tsuishi.archives.archived_code import archived_checkout
 from tsuishi.base.checkout import Checkout
 from tsuishi.report.output.folder import make_report
 from tsuishi.report.output.vega import Drawings
@@ -169,15 +167,3 @@ def test_no_explanation_in_the_inputs_of_a_run_runs(tmp_path: Path, suites: Path
     (inputs / "attention.py").write_text(f"open({str(tmp_path / 'was_run')!r}, 'w')\n", encoding="utf-8")
     page_of(Evidence([run.finish()], (), vocabulary(suites)))
     assert not (tmp_path / "was_run").exists()
-
-
-def test_the_code_of_an_archive_is_taken_without_its_explanations(tmp_path: Path, suites: Path) -> None:
-    inputs = tmp_path / "unpacked" / "inputs" / "run"
-    shutil.copytree(suites, inputs / "suites")
-    (inputs / "suites" / "explanations" / "attention.py").write_text(OF_MY_OWN, encoding="utf-8")
-    (inputs / "suites" / "workloads").mkdir()
-    (inputs / "suites" / "workloads" / "run.py").touch()
-    (tmp_path / "into").mkdir()
-    into = archived_checkout(tmp_path / "a.zip", tmp_path / "unpacked", "run", tmp_path / "into" / "x", Checkout())
-    assert (into.suites / "mine.toml").is_file()
-    assert not (into.suites / "explanations").exists()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from tsuishi import extras
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.report.parts import columns
@@ -12,17 +13,7 @@ from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened_sections
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import (
-    caveats,
-    fits,
-    load,
-    release_speeds,
-    replayed,
-    replication,
-    side_by_side,
-    source_figures,
-    what_ran,
-)
+from tsuishi.report.sections import caveats, fits, load, replication, side_by_side, source_figures, what_ran
 from tsuishi.report.sections.against_baseline import AgainstBaseline
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
@@ -59,14 +50,19 @@ def make_page(
             yield replace(section, folded=not shows_numbers)
 
     def in_order() -> Iterator[Section]:
-        again = replayed.replay_views(evidence, compared, verdicts.judgements)
-        first = (opening.view(), *again, *caveats.of_runs(evidence), *questions.views())
+        further = [
+            view
+            for views in extras.given("sections", "summary_views")
+            for view in views(evidence, compared, verdicts.judgements)
+        ]
+        first = (opening.view(), *further, *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
         if shows_numbers:
             yield from of_suites()
         if against:
             yield against.section()
-        yield from release_speeds.sections(evidence, compared)
+        for of_extra in extras.given("sections", "sections"):
+            yield from of_extra(evidence, compared)
         yield verdicts.section()
         yield side_by_side.comparison_section(evidence, compared)
         yield source_figures.figures_section(evidence, every)

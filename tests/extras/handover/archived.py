@@ -1,0 +1,72 @@
+"""Runs as others hand them over: with a manifest, in an archive, and in archives that somebody altered."""
+
+import hashlib
+import json
+import tempfile
+import zlib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from tsuishi.extras.handover.archives import archive_manifest, archive_record, zip_container
+from tsuishi.extras.handover.archives.archive_record import ArchivedRun, ArchiveRecord
+from tsuishi.extras.handover.archives.bundle import Bundle
+from tsuishi.extras.handover.archives.derived import derived, is_derived
+from tsuishi.extras.handover.archives.member_names import MANIFEST, RECORD, RUNS
+from tsuishi.results import manifest
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.verification import OF_ITS_USER
+
+
+def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {}) -> str:
+    """Write an archive of runs with the least beside them, and with further files; returns its root."""
+    bundle = Bundle()
+    for run in runs:
+        bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
+    named = [
+        ArchivedRun(run_id=run.id, root=manifest.read(run.path).root, trials=len(run.finished_folders()))
+        for run in runs
+    ]
+    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))
+    bundle.files[RECORD] = json.dumps(record.model_dump(mode="json")).encode()
+    bundle.files |= derived(runs, record, [*bundle.files, *more])
+    bundle.files |= more
+    return bundle.write(lambda _: path)[1]
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """The files in an archive, by their names."""
+    with path.open("rb") as file:
+        return {entry.name: b"".join(entry.content) for entry in zip_container.read(file)}
+
+
+def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | None = None) -> Path:
+    """An archive again, with some files altered, added or (None) left out, in the one form.
+
+    manifest: in place of the manifest of these files, as somebody who alters an archive on purpose makes it anew.
+    """
+    kept = {name: text for name, text in {**files_of(path), **files}.items() if text is not None and name != MANIFEST}
+    digests = {name: hashlib.sha256(text).hexdigest() for name, text in kept.items()}
+    kept[MANIFEST] = archive_manifest.text_of(digests) if manifest is None else manifest
+    altered = path.with_name("altered.zip")
+    with altered.open("wb") as file:
+        zip_container.write(file, [(n, len(t), zlib.crc32(t), partial(_alone, t)) for n, t in sorted(kept.items())])
+    return altered
+
+
+def remade(path: Path, files: Mapping[str, bytes | None]) -> Path:
+    """As `rewritten`, by somebody who also makes anew what follows from the runs and the names of the files."""
+    kept = {name: text for name, text in {**files_of(path), **files}.items() if text is not None and name != MANIFEST}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in kept.items():
+            if name.startswith(f"{RUNS}/"):
+                (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(folder) / name).write_bytes(text)
+        record = archive_record.read(kept[RECORD])
+        runs = [RunDirectory(Path(folder) / RUNS / run.run_id) for run in record.runs]
+        made = derived(runs, record, [name for name in kept if not is_derived(name)])
+    return rewritten(path, {**files, **made})
+
+
+def _alone(text: bytes) -> list[bytes]:
+    return [text]

@@ -1,0 +1,258 @@
+"""`invoke find` in real virtual environments of a package that has several releases, slower from one of them on."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench import REAL, least_environment
+from tests.engine.conftest import add_to_cache
+from tests.tiny_venv import PYTHON, _pip, tiny_checkout
+from tsuishi.base.budget import Clock
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.extras.releases.release_question import ReleaseQuestion, release_question
+from tsuishi.extras.releases.release_run import SearchedReleases, measure_search
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.report.sections.descriptions import command_line
+from tsuishi.results.directory import RunDirectory, open_run, open_to_resume
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.runner import Runner
+
+# The seconds of a step by release; None: the release cannot run it.
+SECONDS: dict[str, float | None] = {"1.0": 0.5, "1.1": None, "1.2": 0.5, "2.0": 1.5, "2.1": 1.5}
+BEHAVE = f"""
+import platform, random
+import tiny
+from common.events import Unsupported
+
+def run(request, emitter):
+    emitter.environment(python=platform.python_version(), versions={{'tiny': tiny.__version__}})
+    seconds = {SECONDS}[tiny.__version__]
+    if seconds is None:
+        raise Unsupported("no such step in tiny " + tiny.__version__)
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 1, 10, seconds * random.uniform(0.99, 1.01))
+"""
+
+
+def wheel(root: Path, version: str) -> Path:
+    path = root / f"tiny-{version}-py3-none-any.whl"
+    inside = f"tiny-{version}.dist-info"
+    contents = {
+        "tiny/__init__.py": f"__version__ = '{version}'\n",
+        f"{inside}/WHEEL": "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{inside}/METADATA": f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*contents, f"{inside}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in {**contents, f"{inside}/RECORD": record}.items():
+            archive.writestr(zipfile.ZipInfo(name), text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """A session whose checkout has five releases of `tiny`, which are built when a test needs them."""
+    root = tmp_path_factory.mktemp("releases")
+    checkout, settings = tiny_checkout(root)
+    (checkout.workloads / "experiments" / "behave.py").write_text(BEHAVE)
+    framework = checkout.workloads / "frameworks" / "tiny"
+    framework.mkdir()
+    (framework / "__init__.py").write_text("RANK = 9\nPACKAGES = ()\n")
+    (framework / "facts.py").touch()
+    for name in ("tiny.toml", "tiny.lock"):
+        (checkout.images / name).unlink()
+    pip = _pip()
+    for year, version in enumerate(SECONDS, start=2019):
+        file = wheel(root, version)
+        add_to_cache(settings.cache, file)
+        described(checkout, f"tiny{version}", version, f"{year}-05-01")
+        pins = [("pip", pip.name.split("-")[1], pip), ("tiny", version, file)]
+        lock = "".join(f"{name}=={number} --hash=sha256:{sha256_of(path)}\n" for name, number, path in pins)
+        (checkout.images / f"tiny{version}.lock").write_text(lock)
+    choice = Choice(suites=("bench",))
+    return Session(settings, choice, Screen(), checkout, data_set=None, clock=Clock(None))
+
+
+def described(checkout: Checkout, name: str, version: str, day: str, family: str = "tiny") -> None:
+    more = f'family = "{family}"\nreleased = {day}\npromises = {{ python = "{PYTHON}", tiny = "{version}" }}'
+    text = least_environment(PYTHON, f"docker.io/library/python:{PYTHON}", more)
+    (checkout.images / f"{name}.toml").write_text(text.replace('"any"', '"tiny"'))
+
+
+def asked(session: Session, first: str = "tiny1.0", last: str = "tiny2.1") -> ReleaseQuestion:
+    return release_question(session, "protocol=steady,devices=1", "step_s", first, last)
+
+
+def searched(session: Session, *, every: bool = False) -> SearchedReleases:
+    return measure_search(session, asked(session), every=every)
+
+
+def test_the_release_that_made_a_step_slower_is_found_with_the_environments_that_the_search_needs(
+    session: Session,
+) -> None:
+    found = searched(session)
+    (change,) = found.search.result.changes
+    assert (change.older, change.newer) == ("tiny1.2", "tiny2.0")
+    assert change.is_certain
+    assert {*found.values} == {"tiny1.0", "tiny1.2", "tiny2.0", "tiny2.1"}
+    built = {release.name: session.builder.is_built(release) for release in asked(session).releases}
+    assert [name for name, is_there in built.items() if not is_there] == ["tiny1.1"]
+    assert found.trials == sum(map(len, found.values.values())) == len(list((found.run.path / "trials").iterdir()))
+
+
+def test_a_visit_of_all_finds_it_too_and_names_the_release_that_cannot_run_the_case(session: Session) -> None:
+    found = searched(session, every=True)
+    (change,) = found.search.result.changes
+    assert (change.older, change.newer) == ("tiny1.2", "tiny2.0")
+    assert found.search.result.unable == ("tiny1.1",)
+    assert found.reasons["tiny1.1"].startswith("unsupported: ")
+    assert found.reasons["tiny1.1"].endswith("no such step in tiny 1.1")
+
+
+def interrupted(session: Session, after: int, monkeypatch: pytest.MonkeyPatch, *, every: bool = False) -> RunDirectory:
+    """A search that Ctrl-C ends in the middle of a round, after so many trials."""
+    measured: list[PlannedTrial] = []
+
+    def run(self: Runner, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]]) -> None:
+        for trial in itertools.chain.from_iterable(batches):
+            if len(measured) == after:
+                raise KeyboardInterrupt
+            measured.append(trial)
+            original(self, planned, [[trial]])
+
+    original = Runner.run
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            searched(session, every=every)
+    return open_run(session.settings.results)
+
+
+@pytest.mark.parametrize(("every", "after", "whole"), [(False, 8, 6), (True, 11, 9)])
+def test_a_search_that_was_interrupted_goes_on_and_measures_no_whole_round_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch, every: bool, after: int, whole: int
+) -> None:
+    run = interrupted(session, after, monkeypatch, every=every)
+    before = {trial.trial_id for _, trial in run.finished()}
+    assert len(before) == after
+    with pytest.raises(UserError, match="is of another search: give the options that it began with"):
+        measure_search(session, asked(session), every=not every, resumed=run)
+    other = replace(session, choice=replace(session.choice, seed=7))
+    with pytest.raises(UserError, match="is of another search: give the options that it began with"):
+        measure_search(other, asked(session), every=every, resumed=run)
+    found = measure_search(session, asked(session), every=every, resumed=run)
+    (change,) = found.search.result.changes
+    assert (found.run.id, change.older, change.newer, change.is_certain) == (run.id, "tiny1.2", "tiny2.0", True)
+    trials = [trial for _, trial in run.finished()]
+    assert before < {trial.trial_id for trial in trials}
+    # Of the interrupted round, what was measured is kept in the run, and does not count.
+    assert found.trials == len(trials) - (after - whole)
+    again = measure_search(session, asked(session), every=every, resumed=run)
+    assert (again.search.result, again.values) == (found.search.result, found.values)
+    assert len(list(run.finished())) == len(trials)
+
+
+def test_the_latest_search_is_resumed_whatever_was_run_since(session: Session) -> None:
+    found = searched(replace(session, clock=Clock(0.1)))
+    choice = Choice(("tiny1.0",), ("bench",), repetitions=1)
+    since = run_suite(replace(session, choice=choice, clock=Clock(None)))
+    results = session.settings.results
+    assert open_to_resume(results, "latest", search=True).id == found.run.id
+    assert open_to_resume(results, "latest", search=False).id == since.id
+    with pytest.raises(
+        UserError, match=f"^run {since.id} is of `invoke run-suite`, with the options it began with and "
+    ):
+        open_to_resume(results, since.id, search=True)
+    command = command_line(found.run.run().arguments)
+    assert command.startswith(
+        "invoke find --case=protocol=steady,devices=1 --quantity=step_s --from=tiny1.0 --to=tiny2.1"
+    )
+    assert command.endswith(" --within=0.1s")
+
+
+def test_time_that_is_over_ends_the_search_between_rounds(session: Session) -> None:
+    found = searched(replace(session, clock=Clock(0.1)))
+    assert found.search.result.verdict == "open"
+    assert found.trials == 0
+
+
+def test_the_releases_are_those_of_the_family_between_both_ends_one_environment_each(session: Session) -> None:
+    described(session.checkout, "other", "1.5", "2020-06-01", family="other")
+    described(session.checkout, "again1.2", "1.2", "2021-05-01")
+    for name in ("other", "again1.2"):
+        (session.checkout.images / f"{name}.lock").write_text((session.checkout.images / "tiny1.2.lock").read_text())
+    (session.checkout.images / "other.lock").write_text(f"other==1.5 --hash=sha256:{'a' * 64}\n")
+    try:
+        names = [release.name for release in asked(session, "tiny1.1", "tiny2.0").releases]
+    finally:
+        for file in ("other.toml", "other.lock", "again1.2.toml", "again1.2.lock"):
+            (session.checkout.images / file).unlink()
+    assert names == ["tiny1.1", "again1.2", "tiny2.0"]
+
+
+@pytest.mark.parametrize(
+    ("case", "quantity", "first", "last", "message"),
+    [
+        ("devices=1", "step_s", "tiny2.1", "tiny1.0", "tiny2.1 is not older than tiny1.0: give the older release to"),
+        ("devices=1", "step_s", "host", "tiny1.0", "host is of no family of releases: give it one"),
+        ("devices=7", "step_s", "tiny1.0", "tiny2.1", "--case devices=7: bench has no such case in the profile quick"),
+        ("device=1", "step_s", "tiny1.0", "tiny2.1", "unknown axis 'device'; did you mean 'devices'?"),
+        ("devices", "step_s", "tiny1.0", "tiny2.1", "--case takes axis=value,axis=value; given: devices"),
+        ("devices=1", "step", "tiny1.0", "tiny2.1", "unknown quantity 'step'"),
+    ],
+)
+def test_a_wrong_question_is_refused(
+    session: Session, case: str, quantity: str, first: str, last: str, message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        release_question(session, case, quantity, first, last)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
+    for name in ("tasks.py", "invoke.yaml"):
+        (session.checkout.root / name).write_text((REAL.root / name).read_text())
+    shutil.copytree(REAL.root / "tsuishi", session.checkout.root / "tsuishi", ignore=shutil.ignore_patterns("*.pyc.*"))
+    settings: Settings = session.settings
+    environ = {
+        "INVOKE_TSUISHI_CACHE": str(settings.cache),
+        "INVOKE_TSUISHI_ENGINE": "venv",
+        "INVOKE_TSUISHI_OFFLINE": "true",
+        "INVOKE_TSUISHI_PYTHONS": settings.pythons[0],
+        "PYTHONPATH": str(session.checkout.root),
+    }
+    command = [sys.executable, "-m", "invoke", "find", "--suite", "bench", "--case", "devices=1", "--from", "tiny1.2"]
+
+    def find(*more: str) -> str:
+        done = subprocess.run(
+            [*command, "--to", "tiny2.0", "--quantity", "step_s", *more],
+            cwd=session.checkout.root,
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert re.search(r"^a change takes \d+ trials at least: [\d ]+ (?:s|min), and the builds$", find("--plan"), re.M)
+    said = find()
+    assert "between tiny1.2 (1.2, 2021-05-01) and tiny2.0 (2.0, 2022-05-01): at least 2." in said
+    (page,) = (session.checkout.root / "reports" / "out").glob("*-find/find.md")
+    assert re.search(r": at least 2\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
+    assert "<svg" in page.with_suffix(".svg").read_text()

@@ -1,0 +1,41 @@
+"""What not everybody needs, each a folder that can be taken away: no module outside of it names it.
+
+The core asks for a function or a value by the names of a module and of it, as `extras.given("engines", "engines")`.
+These files may lie in the folder of an extra:
+
+- tasks.py: tasks of Invoke; options.toml: the options of these tasks, and options that it adds to tasks of the core
+- core_tasks.py: a function with the name of a task of the core runs before it; where it returns True, it was the task
+- engines.py, executors.py, images.py, runs.py: further engines, executors, sources of images, readers of runs
+- sections.py: views and sections of a report
+
+(Entry points and pluggy were considered: an entry point needs an installed package, and a checkout has none.)
+"""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_FOLDER = Path(__file__).resolve().parent
+
+
+def names() -> list[str]:
+    """The names of all extras."""
+    return sorted(path.parent.name for path in _FOLDER.glob("*/__init__.py"))
+
+
+def files(name: str) -> list[Path]:
+    """The files of this name that extras have, in the order of the extras."""
+    return [path for extra in names() if (path := _FOLDER / extra / name).is_file()]
+
+
+def modules(name: str) -> list[ModuleType]:
+    """The modules of this name that extras have, in the order of the extras."""
+    return [import_module(f"tsuishi.extras.{path.parent.name}.{name}") for path in files(f"{name}.py")]
+
+
+@cache
+def given(module: str, name: str) -> tuple[Any, ...]:
+    """What extras have under a name in their modules of the name `module`, in the order of the extras."""
+    return tuple(getattr(each, name) for each in modules(module) if hasattr(each, name))

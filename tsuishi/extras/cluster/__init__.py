@@ -1,0 +1,1 @@
+"""Clusters: trials as jobs of Slurm, in images of Apptainer or pyxis."""

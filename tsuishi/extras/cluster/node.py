@@ -1,0 +1,172 @@
+"""`python -m tsuishi.extras.cluster.node FOLDER`: a task of an array runs its trial on its node, and commits it.
+
+It builds nothing and fetches nothing. What it writes is the folder of its trial, and the record of its machine. Before
+the trial it ends what trials have left on its node whose tasks were killed.
+"""
+
+import errno
+import os
+import signal
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+
+from tsuishi.base import exclusion
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.environments.engine_choice import Engines
+from tsuishi.environments.entry import Ready
+from tsuishi.extras.cluster.across_nodes import across_nodes
+from tsuishi.extras.cluster.submission import Submission, read
+from tsuishi.machine.description import machine_record
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.slurm import NoAnswer, Slurm
+from tsuishi.results import trial_folders
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import MachineRecord
+from tsuishi.run.outcome import Outcome
+from tsuishi.run.runner import MEMORY_FOR_TRIALS
+from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
+from tsuishi.run.trial_files import leave_empty
+from tsuishi.specs.environment import read_environment
+from tsuishi.specs.statuses import FAILED
+
+# Seconds for processes of an earlier job to end, and between two looks.
+_OTHERS_END_IN_S, _TICK_S = 30.0, 0.5
+
+
+def run_task(folder: Path, index: int) -> None:
+    """Run the trial of a task. Raises UserError where the folder holds no submission of this user."""
+    submission = read(folder)
+    order = submission.orders[index]
+    run = RunDirectory(folder.parents[1])
+    if (run.trials / str(order.id)).exists():
+        return  # Slurm started a task again that had committed its trial
+    nvml = Nvml()
+    with ExitStack() as alone:
+        try:
+            machine = run.add(MachineRecord.model_validate(machine_record(nvml)))
+            order = order.model_copy(update={"machine_record": machine})
+            order, bench = prepared(run, submission, order, nvml)
+            lock(alone, order)
+            sweep(submission)
+            if order.nodes > 1:
+                bench = across_nodes(bench, folder, index, order.nodes)
+        except UserError as refused:
+            place = trial_folders.begin(run.trials, order.id, _writer())
+            leave_empty(place)
+            bury(order, place, Outcome(FAILED, f"on {_node()}: {refused}"))
+        else:
+            try:
+                run_trial(order, run.trials, bench, lambda phase: None)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+                trial_folders.settle(run.trials)  # another task has committed the trial meanwhile
+
+
+def stop_on_sigterm() -> None:
+    """Let SIGTERM, which comes before SIGKILL where Slurm ends a job, raise SystemExit: what was started is stopped.
+
+    No row is written then: the submitting side knows from Slurm why the job ended.
+    """
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm may send it twice: what stops now is not to be stopped
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def sweep(submission: Submission) -> None:
+    """End what killed tasks have left on this node, in any engine, once it is locked. What cannot be ended is left."""
+    with suppress(UserError):
+        Engines(submission.settings_for(None), Checkout(submission.checkout)).sweep()
+
+
+def lock(alone: ExitStack, order: TrialOrder) -> None:
+    """Lock the GPUs of a trial, or this node. Raises UserError where somebody else measures on it all the time."""
+    for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
+        _enter(alone, part)
+
+
+def _enter(alone: ExitStack, part: str) -> None:
+    """Lock a part of this node. The job before this may have ended with a process that has not ended yet.
+
+    Raises UserError where somebody else measures on it all the time.
+    """
+    until = time.monotonic() + _OTHERS_END_IN_S
+    while True:
+        try:
+            alone.enter_context(exclusion.machine(part))
+            return
+        except UserError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_TICK_S)
+
+
+def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml: Nvml) -> tuple[TrialOrder, Bench]:
+    """The order with what is this node's own, and what this node offers. Raises UserError where that is too little."""
+    order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
+    checkout = Checkout(submission.checkout)
+    ready = _entered(run, submission, order, checkout)
+    return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer(), beside=beside)
+
+
+def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, checkout: Checkout) -> Ready:
+    """The order's environment, as it was built before: it is looked for and compared, not asked again.
+
+    Raises UserError where this node does not have it.
+    """
+    record = run.environment(order.environment_record or "")
+    environment = read_environment(checkout.images / f"{order.id.environment}.toml")
+    engine = Engines(submission.settings_for(record.engine), checkout).chosen_for(environment)
+    built = engine.find(environment)
+    if built is None:
+        where = "the cache has to lie on a file system that all nodes share, or the image in each node's engine"
+        raise UserError(f"{environment.name} is not here: {where}")
+    if environment.pinned and built.realised_id != record.realised_id:
+        raise UserError(f"{environment.name} is {built.realised_id} here, and the run has {record.realised_id}")
+    return Ready(environment, engine.starter, built, record)
+
+
+def beside() -> list[str]:
+    """In a job of Slurm: the other jobs on this node, without what would say whose they are."""
+    try:
+        jobs = Slurm().neighbours(_node(), os.environ["SLURM_JOB_ID"])
+    except (UserError, NoAnswer):
+        return ["unknown: Slurm did not say which jobs run on the node"]
+    return [f"job {job} of {cpus} CPUs{f' and {gres}' if gres else ''}" for job, cpus, gres in jobs]
+
+
+def _gpus(nvml: Nvml, needed: int) -> tuple[Gpu, ...]:
+    if needed > len(nvml):
+        why = f" ({nvml.why_not})" if nvml.why_not else ""
+        raise UserError(f"the trial needs {needed} GPUs, and its job has {len(nvml)}{why}: ask for more with --gres")
+    return tuple(nvml.gpus[:needed])
+
+
+def _memory_bytes(submission: Submission) -> int:
+    """The memory for the trial: as the settings say, else most of what the job has; a job without a limit has all."""
+    given = submission.settings_for(None).memory_gib
+    job_mib = int(os.environ.get("SLURM_MEM_PER_NODE") or 0)
+    total = job_mib << 20 or psutil.virtual_memory().total
+    return int(given * (1 << 30) if given else total * MEMORY_FOR_TRIALS)
+
+
+def _node() -> str:
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+
+
+def _writer() -> str:
+    """Tells this task from every other, also from an earlier start of itself that may still be alive."""
+    return f"{os.environ['SLURM_JOB_ID']}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+
+
+if __name__ == "__main__":
+    stop_on_sigterm()
+    run_task(Path(sys.argv[1]), int(os.environ["SLURM_ARRAY_TASK_ID"]))

@@ -1,0 +1,66 @@
+"""archive.json, typed: the runs in an archive, what was scrubbed, and what was left out and why."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.base.toml import Record
+from tsuishi.extras.handover.archives.member_names import RECORD
+from tsuishi.extras.handover.archives.zip_container import BadArchive
+from tsuishi.results.record_files import parsed
+from tsuishi.results.records import Count
+from tsuishi.specs.trial_id import Name
+
+# 1: with a report, and without authors and licence.
+SCHEMA_VERSION = 2
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class ArchivedRun(Record):
+    """A run of an archive. `root`: the digest that stands for the run, see results/manifest.py."""
+
+    run_id: Name
+    root: _Digest
+    trials: Count
+
+
+class ScrubbedFile(Record):
+    """A file that was altered to make an archive anonymous.
+
+    `raw`: the SHA-256 of a salt and the file as it was. Who made the archive can tell the salt, and so prove which file
+    it was; nobody else can try out what was in it.
+    """
+
+    file: str
+    raw: _Digest
+
+
+class ArchiveRecord(Record):
+    """archive.json. `scrubbed`: whether the archive is anonymous; then its runs have chains of their own."""
+
+    schema_version: int = SCHEMA_VERSION
+    tsuishi_version: str
+    scrubbed: bool
+    runs: Annotated[tuple[ArchivedRun, ...], Field(min_length=1)]
+    scrubbed_files: tuple[ScrubbedFile, ...] = ()
+    authors: tuple[str, ...] = ()
+    licence: str = ""
+    left_out: tuple[str, ...] = ()
+
+
+def read(text: bytes) -> ArchiveRecord:
+    """The record in the text of an archive.json.
+
+    Raises BadArchive where it is none, or one of an earlier or a later tsuishi.
+    """
+    try:
+        version = files.parse_json(RECORD, text).get("schema_version")
+        if isinstance(version, int) and version > SCHEMA_VERSION:
+            raise BadArchive(f"schema {version}: a later tsuishi made it; this tsuishi reads up to {SCHEMA_VERSION}")
+        if not (isinstance(version, int) and version >= 1):
+            raise BadArchive(f"schema {version}: no tsuishi made archives of it; this tsuishi reads {SCHEMA_VERSION}")
+        return parsed(RECORD, text, ArchiveRecord)
+    except UserError as error:
+        raise BadArchive(str(error)) from error

@@ -1,0 +1,63 @@
+"""What archives add to tasks of the core."""
+
+from pathlib import Path
+
+from tsuishi.base import units
+from tsuishi.base.errors import EXIT_USER_ERROR, UserError
+from tsuishi.base.home import expanded
+from tsuishi.commands.chain import Chain
+from tsuishi.extras.handover.archives import signature
+from tsuishi.extras.handover.archives.archive_check import verify_archive
+from tsuishi.plan.session import Session
+
+
+def verify(chain: Chain) -> bool:
+    """Verify the named archives; a line for each fault. Returns whether nothing is left: no run was named beside them.
+
+    The chain gets an exit code for any fault, and for an archive that nobody signed whom `--signer` names.
+    """
+    options = chain.options
+    archives = options.paths("archive")
+    if options.has("signer") and not archives:
+        raise UserError("--signer goes with --archive: runs by themselves are not signed")
+    found = [_verify_archive(chain.session, Path(name), options.text("signer")) for name in archives]
+    if not all(found):
+        chain.end_with(EXIT_USER_ERROR)
+    return bool(archives) and not options.has("run")
+
+
+def _verify_archive(session: Session, path: Path, known: str) -> bool:
+    """known: a public key, or a file of allowed signers."""
+    found = verify_archive(path, session.words)
+    for fault in found.faults:
+        session.screen.say(fault)
+    if not found.is_verified or found.record is None:
+        session.screen.say(f"archive {path} is NOT verified; faults: {len(found.faults)}")
+        return False
+    runs = ", ".join(f"{run.run_id} ({run.trials} trials)" for run in found.record.runs)
+    scrubbed = f"scrubbed: {len(found.record.scrubbed_files)} files are not as their runner wrote them"
+    state = scrubbed if found.record.scrubbed else "its runs are what their runners wrote"
+    size = units.megabytes(found.bytes)
+    session.screen.say(f"archive {path} is as its manifest says, {state}: {runs}, {size}; root {found.root}")
+    session.screen.say(f"compared with its runs: all but what only a signature covers: {found.not_compared}")
+    return _is_signed_by(session, path, found.root, known)
+
+
+def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
+    """Say who signed an archive; whether somebody did whom `known` names, if that is given."""
+    file = expanded(known) if known else None
+    try:
+        everybody = signature.signers(path, root)
+        trusted = signature.signers(path, root, file) if file else []
+    except UserError as error:
+        session.screen.say(str(error))
+        return False
+    for signer in trusted:
+        session.screen.say(f"signed by {signer.name}, with the key {signer.key}")
+    strangers = [signer.key for signer in everybody if signer.key not in {signer.key for signer in trusted}]
+    if strangers:
+        whose = f"{known} does not name them" if known else "--signer says whose they are"
+        session.screen.say(f"signed with keys that may be of anybody: {', '.join(strangers)} ({whose})")
+    if not everybody:
+        session.screen.say(f"NOT signed: {signature.file_of(path)} is not there; anybody may have made this archive")
+    return bool(trusted) or not known

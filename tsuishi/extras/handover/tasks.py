@@ -1,0 +1,71 @@
+"""The tasks of handing over."""
+
+from typing import TYPE_CHECKING
+
+from tsuishi.commands.command_line import task
+
+if TYPE_CHECKING:
+    from tsuishi.commands.chain import ChainContext
+
+
+@task
+def export(ctx: "ChainContext") -> None:
+    """Write built environments as files, with checksums, for machines without network or for later.
+
+    They hold software of others: docs/redistribution.md says what of it may be passed on.
+    """
+    from tsuishi.extras.handover import sharing
+
+    session = ctx.chain.session
+    sharing.export(session.builder, session.screen, session.choice.environments, ctx.chain.options.text("to"))
+
+
+@task
+def import_(ctx: "ChainContext") -> None:
+    """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
+    from tsuishi.extras.handover import exchange
+
+    session, archives = ctx.chain.session, ctx.chain.options.paths("archive")
+    exchange.import_archives(session.builder, session.screen, archives, session.build)
+
+
+@task
+def archive(ctx: "ChainContext") -> None:
+    """Write verified runs, with their inputs and bills of materials, as a single file for others.
+
+    The same runs give the same bytes. What has the form of a secret, or is a secret of yours, is refused by name.
+    Software of others goes in only where asked for: docs/redistribution.md says what of it may be passed on.
+    """
+    from tsuishi.extras.handover import archive_runs
+
+    archive_runs.archive(ctx.chain)
+
+
+@task
+def sign(ctx: "ChainContext") -> None:
+    """Sign archives by a key of SSH, each in a file beside it; signatures of others stay.
+
+    A signature says who vouches for these bytes. It does not say that no other run was thrown away.
+    """
+    from tsuishi.extras.handover import archive_runs
+
+    archive_runs.sign(ctx.chain)
+
+
+@task
+def replay(ctx: "ChainContext") -> None:
+    """Measure the cases of an archive, or of a run, on this machine, and report both side by side.
+
+    It runs the suites and workloads of this checkout, and stops where they are others than those of the run.
+    """
+    from tsuishi.extras.handover import replaying
+
+    replaying.replay(ctx.chain)
+
+
+@task
+def publish(ctx: "ChainContext") -> None:
+    """Write the numbers of an archive as a published source: later reports compare with it. Claims are yours to add."""
+    from tsuishi.extras.handover import publishing
+
+    publishing.publish(ctx.chain)

@@ -1,0 +1,1 @@
+"""Scripts of users: what a script or notebook prints becomes a suite."""

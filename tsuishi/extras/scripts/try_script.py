@@ -1,0 +1,155 @@
+"""`invoke try-script`: runs a script once, proposes patterns for the numbers that it prints, and writes its suite."""
+
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+from tsuishi.artifacts import datasets
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.commands.chain import Chain
+from tsuishi.extras.scripts import notebooks
+from tsuishi.extras.scripts.proposals import Doubt, Proposal, lines_of, proposals, suite_text
+from tsuishi.extras.scripts.script_output import output_of
+from tsuishi.plan.session import Session
+from tsuishi.specs.experiment import WORKLOAD, Experiment, ExperimentData, ExperimentFile
+from tsuishi.specs.suite import read_suite
+
+_TIMEOUT_S = 600.0
+_FIRST_LINES = 5
+# The argument of the workload, which names every file, is at most 128 KiB long.
+_MOST_FILES = 300
+# The folder of suites/ that no script may have.
+_WORKLOADS = "workloads"
+
+
+def try_script(chain: Chain, given: str) -> None:
+    """Run the script or notebook at that path in the only environment of --env, and write suites/<its name>.toml.
+
+    Raises UserError where there is such a suite already, and where the script fails: then nothing is written.
+    """
+    session, script = chain.session, Path(given)
+    if len(session.choice.environments) != 1:
+        raise UserError("say in which environment, one, as in --env host")
+    suite = session.checkout.suites / f"{_name(script)}.toml"
+    if suite.exists():
+        raise UserError(f"{suite}: there is such a suite already: remove it, or give the script another name")
+    with files.private_folder() as folder:  # laid out as suites/ will have it
+        home = folder / suite.stem
+        home.mkdir()
+        copy = home / script.name
+        if script.suffix == notebooks.SUFFIX:
+            copy = copy.with_suffix(".py")
+            copy.write_text(notebooks.script_of(script), encoding="utf-8")
+        else:
+            _copy(script, copy)
+        for path in _given(chain, "files", script.parent):
+            for file in _files(script.parent, path):
+                _copy(script.parent / file, home / file)
+        data = tuple(_data(chain, script.parent, path) for path in _given(chain, "data", script.parent))
+        _try(chain, copy, script.parent, suite, data)
+
+
+def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[ExperimentData, ...]) -> None:
+    """Run the copy of a script, propose patterns, and copy its folder to suites/. beside: the script's own folder."""
+    session, options, folder = chain.session, chain.options, script.parents[1]
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    digests = {path: files.sha256_of(folder / path) for path in paths}
+    if len(digests) > _MOST_FILES:
+        raise UserError(f"--files: {len(digests)} files, and a suite takes {_MOST_FILES}: give data as --data")
+    path = script.relative_to(folder).as_posix()
+    experiment = Experiment(
+        script=path,
+        sha256=digests.pop(path),
+        command=("python", "{script}", *_words(options.text("arguments"))),
+        files=tuple(ExperimentFile(path=path, sha256=digest) for path, digest in digests.items()),
+        data=data,
+    )
+    _refuse_others(folder, suite)
+    timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
+    output, words = output_of(session, experiment, folder, beside, timeout_s), session.words
+    lines = lines_of(output.printed)
+    proposed, doubts = proposals(lines, {*words.quantities, *words.axes}, suite.stem, output.wall_s)
+    _say(session, lines, proposed, doubts)
+    for file in experiment.every_file:
+        _copy(folder / file.path, suite.parent / file.path)
+    with files.replacing(suite) as writing:
+        writing.write(suite_text(script.name, experiment, proposed, timeout_s))
+    read_suite(suite, session.words)
+    (environment,) = session.choice.environments
+    shown = session.checkout.from_here(suite.relative_to(session.checkout.root))
+    session.screen.say(f"written: {shown}: read it, and remove or correct what is not meant")
+    then = f"invoke build run-suite report --suite {suite.stem}"
+    session.screen.say(f"then: {then} --profile quick --env {environment}")
+    session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")
+
+
+def _say(session: Session, lines: list[str], proposed: list[Proposal], doubts: list[Doubt]) -> None:
+    """Show every proposal with its line, and lines in doubt; without any proposal, the first lines."""
+    say = session.screen.say
+    if proposed:
+        rows = [(proposal.metric, proposal.unit, proposal.count, proposal.example) for proposal in proposed]
+        session.screen.table("Proposed", ("quantity", "unit", "lines", "the first line"), rows)
+    else:
+        say("no line looks like `name: number unit`: only the time of the whole script is measured")
+        for line in lines[:_FIRST_LINES]:
+            say(f"  {line}")
+    for doubt in doubts[:_FIRST_LINES]:
+        say(f"not proposed: {doubt.why}, in the line: {doubt.line.strip()}")
+
+
+def _name(script: Path) -> str:
+    """The name of the script's suite, and of its folder. Raises UserError where no file can have it."""
+    name = re.sub(r"[^a-z0-9_]+", "_", script.stem.lower()).strip("_")
+    name = name if name[:1].isalpha() and name != _WORKLOADS else f"{WORKLOAD}_{name}"
+    if why := files.unfit(name):
+        raise UserError(f"{script.name}: the script gives its suite the name: {why}")
+    return name
+
+
+def _words(arguments: str) -> list[str]:
+    try:
+        return shlex.split(arguments)
+    except ValueError as error:
+        raise UserError(f"--arguments: {error}; given: {arguments}") from error
+
+
+def _given(chain: Chain, option: str, folder: Path) -> list[str]:
+    """The paths of an option, as from the folder of the script."""
+    return [os.path.relpath(folder / path, folder) for path in chain.options.paths(option, folder)]
+
+
+def _files(folder: Path, path: str) -> list[str]:
+    """The file, or those in the folder and below, without hidden files and bytecode. Raises UserError where none is."""
+    if ".." in Path(path).parts:
+        raise UserError(f"--files: '{path}' leads out of the folder of the script: what it only reads is --data")
+    if not (folder / path).is_dir():
+        return [path]
+    inside = (file.relative_to(folder) for file in (folder / path).rglob("*") if file.is_file())
+    return sorted(str(file) for file in inside if not any(part.startswith((".", "__pycache__")) for part in file.parts))
+
+
+def _data(chain: Chain, folder: Path, path: str) -> ExperimentData:
+    """Data for the script. Raises UserError where they are not there, or the folder that the script itself is in."""
+    if folder.resolve().is_relative_to((folder / path).resolve()):
+        raise UserError(f"--data: '{path}' is the folder of the script, or has it within: name files or folders in it")
+    return ExperimentData(path=path, sha256=datasets.link(chain.session.settings.cache, folder / path))
+
+
+def _refuse_others(folder: Path, suite: Path) -> None:
+    """Raise UserError where the folder of the script in suites/ has other files."""
+    for there in filter(Path.is_file, (suite.parent / suite.stem).rglob("*")):
+        ours = folder / there.relative_to(suite.parent)
+        if not ours.is_file() or files.sha256_of(there) != files.sha256_of(ours):
+            raise UserError(f"{there}: there already, and no such file of the script: remove it, or rename the script")
+
+
+def _copy(source: Path, target: Path) -> None:
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise UserError(f"{source}: {error.strerror}") from error
