@@ -21,7 +21,7 @@ from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import TimedBlock
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
-from tsuishi.specs.questions import MAIN, Asked, look_at
+from tsuishi.specs.questions import MAIN, PlannedQuestion, look_at
 from tsuishi.verdicts import answers, decision, family
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.family import Decision, Hypothesis
@@ -334,7 +334,7 @@ def judged(check: Check, findings: Sequence[Finding], trials: int) -> Hypothesis
 def difference(of: Sequence[Term], to: Sequence[Term], trials: int) -> Hypothesis:
     """The hypothesis of a question that compares the means of two sides."""
     ratio_of_means = contrast([*((1 / len(of), term) for term in of), *((-1 / len(to), term) for term in to)])
-    asked = Asked.model_construct(kind="environments")
+    asked = PlannedQuestion.model_construct(kind="environments")
     found = answers.hypothesis(answers.Answer("run", asked, "open", trials, (), ratio_of_means))
     assert found
     return found

@@ -11,8 +11,8 @@ from tests.bench import REAL
 from tests.house import EXTRAS
 from tsuishi.commands.development import ON_ANY_MACHINE
 
-# The tests of the tasks, of environments and plans, and of reports of old runs.
-OF_THE_CORE = ("commands", "environments", "plan", "results/test_upgrade.py", "test_house.py")
+# The tests of the tasks, of environments, and of reports of old runs.
+OF_THE_CORE = ("commands", "environments", "results/test_upgrade.py")
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "out", "cache", "extras")
 
 

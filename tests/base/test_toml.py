@@ -58,7 +58,7 @@ def message(file: Path, text: str | bytes) -> str:
         ('title = "t"\n[[many]]\n[[many]]\nx = 3', "unknown key 'many[1].x'; known here: depth, width"),
         ('title = "t"\n[named.a]\nx = 3', "unknown key 'named.a.x'; known here: depth, width"),
         ("inner = 3", "key 'title' is missing; add it (and 1 more)"),
-        ('title = "t"\nname = "other"', "key 'name' is not for this file to say; remove it"),
+        ('title = "t"\nname = "other"', "key 'name' is not allowed in this file; remove it"),
         ('title = "t"\ninner = {width = nan}', "key 'inner.width': input should be a finite number; given: nan"),
         ("title = ", "not valid TOML: Invalid value (at end of document)"),
         ('title = "t"\ntitle = "u"', "not valid TOML: Cannot overwrite a value (at end of document)"),

@@ -26,7 +26,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import measuring
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import PlannedQuestion
 
 CARDS = Machine(*["Tesla V100"] * 8)
 EIGHT = CARDS.gpus
@@ -97,7 +97,9 @@ def test_cards_of_no_chosen_trial_stay_cold(tmp_path: Path, monkeypatch: pytest.
     matrix = in_cuda(work, monkeypatch)
     (cell,) = (cell for cell, trial in matrix.first.items() if trial.case.devices == 1)
     assert len(matrix.first) > 1
-    asked = Asked(id="one", kind="measurement", title={"en": "one"}, worth=1.0, environments=("host",), of=(cell,))
+    asked = PlannedQuestion(
+        id="one", kind="measurement", title={"en": "one"}, worth=1.0, environments=("host",), of=(cell,)
+    )
     heated: list[Any] = []
 
     def heat(ready: Ready, checkout: Checkout, accelerator: str, gpus: list[Gpu], *more: Any) -> float:

@@ -11,7 +11,7 @@ from tests.pinned import environment as pinned
 from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.plan.candidates import Possible, candidates
+from tsuishi.plan.candidates import RunnableCases, candidates
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Question
@@ -27,8 +27,8 @@ def case(**axes: Any) -> Case:
     return WORDS.case({"suite": "s", "protocol": "steady", **axes})
 
 
-def possible(of: Environment, *cases: Case, refused: dict[str, str] | None = None) -> Possible:
-    return Possible(of, "cpu", {one.id: one for one in cases}, refused or {})
+def possible(of: Environment, *cases: Case, refused: dict[str, str] | None = None) -> RunnableCases:
+    return RunnableCases(of, "cpu", {one.id: one for one in cases}, refused or {})
 
 
 def ask(**fields: Any) -> Question:
@@ -102,7 +102,7 @@ def test_a_mistake_in_a_suite_file_names_file_and_key(tmp_path: Path) -> None:
 def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) -> list[str]:
     suites = select_suites(Checkout().suites, ())
     here = [
-        Possible(
+        RunnableCases(
             environment(*one).model_copy(update={"accelerators": (accelerator,)}),
             accelerator,  # type: ignore[arg-type]
             {case.id: case for suite in suites for case, _ in suite.cases("quick", accelerator, gpus)},  # type: ignore[arg-type]

@@ -4,24 +4,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi.plan.worth import Costs, choose, next_questions, with_more_time
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 
 
-def comparison(name: str, worth: float = 1.0, environments: tuple[str, ...] = ("a",), stem: str = "") -> Asked:
+def comparison(
+    name: str, worth: float = 1.0, environments: tuple[str, ...] = ("a",), stem: str = ""
+) -> PlannedQuestion:
     """Two cases of its own in an environment, or one in each of two."""
     of, to = (MatrixCell(f"{name}-{side}", environments[0 if side == "of" else -1]) for side in ("of", "to"))
     asked_id = f"suite/{stem or name}/{name}"
-    return Asked(
+    return PlannedQuestion(
         id=asked_id, kind="cases", title={"en": name}, worth=worth, quantity="step_s",
         environments=environments, of=(of,), to=(to,),
     )  # fmt: skip
 
 
-def costs(*questions: Asked, trial_s: float = 10.0, build_s: dict[str, float] | None = None, jobs: int = 1) -> Costs:
+def costs(
+    *questions: PlannedQuestion, trial_s: float = 10.0, build_s: dict[str, float] | None = None, jobs: int = 1
+) -> Costs:
     return Costs({cell: trial_s for one in questions for cell in one.cells}, build_s or {}, jobs)
 
 
-def names(questions: tuple[Asked, ...]) -> list[str]:
+def names(questions: tuple[PlannedQuestion, ...]) -> list[str]:
     return [one.title["en"] for one in questions]
 
 

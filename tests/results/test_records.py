@@ -25,7 +25,7 @@ from tsuishi.results.records import (
 from tsuishi.results.run_record import More, RunRecord
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.case import case_id
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,9 @@ def test_facts_name_the_framework_and_the_devices() -> None:
 
 def test_questions_are_written_without_what_is_usual() -> None:
     cell = MatrixCell("a" * 12, "host")
-    asked = Asked(id="q", kind="measurement", title={"en": "q"}, worth=1.0, environments=("host",), of=(cell,))
+    asked = PlannedQuestion(
+        id="q", kind="measurement", title={"en": "q"}, worth=1.0, environments=("host",), of=(cell,)
+    )
     short = {"id": "q", "kind": "measurement", "title": {"en": "q"}, "worth": 1.0, "environments": ["host"]}
     short["of"] = [["a" * 12, "host"]]
     record = run_record("r").model_copy(update={"questions": (asked,), "more": (More(**dict(asked), seconds=2.5),)})

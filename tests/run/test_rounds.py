@@ -15,7 +15,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, TrialRecord
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 
 ENVIRONMENT = "env"
 
@@ -48,16 +48,16 @@ class Bench:
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
 
-    def compare(self, name: str, of: float, to: float, worth: float = 1.0, expected_s: float = 10.0) -> Asked:
+    def compare(self, name: str, of: float, to: float, worth: float = 1.0, expected_s: float = 10.0) -> PlannedQuestion:
         number = len(self.first)
         sides = [self.cell(number + more, value, expected_s) for more, value in ((1, of), (2, to))]
-        return Asked(
+        return PlannedQuestion(
             id=f"bench/{name}/{ENVIRONMENT}", kind="cases", title={"en": name}, worth=worth, quantity="step_s",
             environments=(ENVIRONMENT,), of=(sides[0],), to=(sides[1],),
         )  # fmt: skip
 
-    def rounds(self, asked: Sequence[Asked], others: Sequence[Asked] = ()) -> Rounds:
-        def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
+    def rounds(self, asked: Sequence[PlannedQuestion], others: Sequence[PlannedQuestion] = ()) -> Rounds:
+        def planned(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
         tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
@@ -220,7 +220,7 @@ def test_where_the_next_look_is_out_of_reach_a_further_question_is_asked_instead
 def test_a_claim_goes_on_until_it_has_a_verdict(tmp_path: Path) -> None:
     bench = Bench(tmp_path, left_s=10_000)
     cell = bench.cell(1, 1.0)
-    claim = Asked(
+    claim = PlannedQuestion(
         id=f"source/a/{ENVIRONMENT}", kind="claim", title={"en": "a"}, worth=1.0, environments=(ENVIRONMENT,),
         of=(cell,), source="source", claim="a",
     )  # fmt: skip

@@ -131,7 +131,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             'digest = "sha256:abc"\n[promises]',
             "tiny.toml: key 'base.digest': string should match pattern '^(sha256:[0-9a-f]{64})?$'; given: 'sha256:abc'",
         ),
-        ("title =", "pins = []\ntitle =", "tiny.toml: key 'pins' is not for this file to say; remove it"),
+        ("title =", "pins = []\ntitle =", "tiny.toml: key 'pins' is not allowed in this file; remove it"),
     ],
 )
 def test_a_wrong_key_or_value_is_said_with_its_remedy(tmp_path: Path, old: str, new: str, said: str) -> None:

@@ -66,8 +66,7 @@ def _stay_encrypted(response: "Response") -> None:
         location = response.headers["Location"]
         if urlsplit(location).scheme == "http":
             raise UnsupportedProtocol(
-                f"it redirects from https to {public_url(location)}, which is refused for what no lock has a hash of "
-                "yet"
+                f"it redirects from https to {public_url(location)}; refused: no lock has a hash of this file yet"
             )
 
 

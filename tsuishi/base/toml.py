@@ -133,7 +133,7 @@ def load(path: Path, model: type[S], context: Any = None, **extra: Any) -> S:
     """
     values = read(path)
     for key in extra.keys() & values.keys():
-        raise UserError(f"{path}: key '{key}' is not for this file to say; remove it")
+        raise UserError(f"{path}: key '{key}' is not allowed in this file; remove it")
     return made(str(path), {**values, **extra}, model, context)
 
 

@@ -13,7 +13,7 @@ from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import ANY, Accelerator, Environment
-from tsuishi.specs.questions import Asked, MatrixCell, Question
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion, Question
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Source
 
@@ -23,7 +23,7 @@ _CASE_WORTH = 0.1
 
 
 @dataclass(frozen=True)
-class Possible:
+class RunnableCases:
     """The cases that can be planned in an environment. `refused`: why a case cannot run there, by its id."""
 
     environment: Environment
@@ -58,10 +58,10 @@ class Possible:
 def candidates(
     suites: Mapping[str, Sequence[Question]],
     sources: Iterable[Source],
-    possible: Sequence[Possible],
+    possible: Sequence[RunnableCases],
     gpus: int,
     accuracy: bool = False,
-) -> list[Asked]:
+) -> list[PlannedQuestion]:
     """Every question that the environments at hand can answer, in a fixed order.
 
     suites: the questions of each suite, by its name. A suite that has no questions, and no case of a claim, is asked
@@ -78,7 +78,7 @@ def candidates(
     return asked
 
 
-def _asked_of_suite(suite: str, question: Question, possible: Sequence[Possible]) -> Iterator[Asked]:
+def _asked_of_suite(suite: str, question: Question, possible: Sequence[RunnableCases]) -> Iterator[PlannedQuestion]:
     """A question for every environment, or pair of environments, that can answer it."""
     answering = [
         here
@@ -96,9 +96,11 @@ def _asked_of_suite(suite: str, question: Question, possible: Sequence[Possible]
             yield _asked(suite, question, (here.environment.name,), of, to)
 
 
-def _across_environments(suite: str, question: Question, possible: Sequence[Possible]) -> Iterator[Asked]:
+def _across_environments(
+    suite: str, question: Question, possible: Sequence[RunnableCases]
+) -> Iterator[PlannedQuestion]:
     """The oldest release of a framework against the newest, on the cases that both can run."""
-    by_framework: dict[str, list[Possible]] = defaultdict(list)
+    by_framework: dict[str, list[RunnableCases]] = defaultdict(list)
     for here in possible:
         if here.environment.framework != ANY:
             by_framework[here.environment.framework].append(here)
@@ -120,8 +122,8 @@ def _asked(
     environments: tuple[str, ...],
     of: tuple[MatrixCell, ...],
     to: tuple[MatrixCell, ...],
-) -> Asked:
-    return Asked(
+) -> PlannedQuestion:
+    return PlannedQuestion(
         id="/".join((suite, question.id, *environments)),
         kind=question.kind,
         title=question.title,
@@ -134,14 +136,14 @@ def _asked(
     )
 
 
-def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
+def _measurements(suite: str, possible: Sequence[RunnableCases]) -> Iterator[PlannedQuestion]:
     """For each case of a suite the question how long it takes in each environment."""
     cells: dict[str, list[MatrixCell]] = defaultdict(list)
     for here in possible:
         for cell in here.cells(suite):
             cells[cell.case_id].append(cell)
     for case_id, of in cells.items():
-        yield Asked(
+        yield PlannedQuestion(
             id=f"{suite}/{case_id}",
             kind="measurement",
             title={"en": f"{suite}, case {case_id[:6]}"},
@@ -152,7 +154,7 @@ def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
         )
 
 
-def _claims(source: Source, possible: Sequence[Possible], gpus: int, accuracy: bool) -> Iterator[Asked]:
+def _claims(source: Source, possible: Sequence[RunnableCases], gpus: int, accuracy: bool) -> Iterator[PlannedQuestion]:
     """The claims of a source, each for every environment here that can judge it; for pairs, if it names frameworks."""
     for claim in source.claims:
         if claim.untestable or ("accuracy" in claim.about and not accuracy):
@@ -161,7 +163,7 @@ def _claims(source: Source, possible: Sequence[Possible], gpus: int, accuracy: b
             cells = cells_of(claim, {cell: axes for here in judging for cell, axes in here.axes.items()})
             if cells:
                 names = tuple(here.environment.name for here in judging)
-                yield Asked(
+                yield PlannedQuestion(
                     id="/".join((source.name, claim.id, *names)),
                     kind="claim",
                     title=claim.text,
@@ -173,7 +175,7 @@ def _claims(source: Source, possible: Sequence[Possible], gpus: int, accuracy: b
                 )
 
 
-def _judging(claim: Claim, possible: Sequence[Possible], gpus: int) -> Iterator[tuple[Possible, ...]]:
+def _judging(claim: Claim, possible: Sequence[RunnableCases], gpus: int) -> Iterator[tuple[RunnableCases, ...]]:
     """The environments that can judge a claim; one of each framework where the claim is about several.
 
     Those that the claim names, where it names environments.

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.claims import Claim
-from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Source
 
@@ -35,8 +35,8 @@ class Situation:
 
     hardware: GpusHere
     frameworks: frozenset[str]
-    asked: Sequence[Asked]
-    larger: Sequence[Asked]
+    asked: Sequence[PlannedQuestion]
+    larger: Sequence[PlannedQuestion]
     planned: Mapping[MatrixCell, int]
 
 
@@ -79,7 +79,7 @@ def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
     return None if claim.named(FRAMEWORK) <= here.frameworks else "environment"
 
 
-def _cells_of_claims(questions: Iterable[Asked]) -> dict[tuple[str, str], list[tuple[MatrixCell, ...]]]:
+def _cells_of_claims(questions: Iterable[PlannedQuestion]) -> dict[tuple[str, str], list[tuple[MatrixCell, ...]]]:
     """The cells of each claim that is asked, once for every environment (or pair) that can judge it."""
     cells: dict[tuple[str, str], list[tuple[MatrixCell, ...]]] = {}
     for question in questions:

@@ -14,7 +14,7 @@ from tsuishi.plan.outline import Outline
 from tsuishi.plan.power import Comparing, detectable_ratio, share_found
 from tsuishi.plan.trials import PlannedTrial, scatter_name
 from tsuishi.plan.worth import Extension
-from tsuishi.specs.questions import LOOKS, Asked, MatrixCell, look_at
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion, look_at
 
 _MINUTE_S = 60
 # The scatter between trials, where none was seen here.
@@ -85,7 +85,7 @@ def power_lines(outlined: Outline, history: History) -> list[str]:
     return power_sentences(_comparing(outlined, comparisons, scatter), known, planned)
 
 
-def _comparing(outlined: Outline, comparisons: Sequence[Asked], scatter: float) -> Comparing:
+def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatter: float) -> Comparing:
     """How the main questions compare; of comparisons that differ in this, the least that one of them has."""
 
     def place(cell: MatrixCell) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def _comparing(outlined: Outline, comparisons: Sequence[Asked], scatter: float) 
     return Comparing(scatter, judged, cells, moderated=beside > 2 * cells)
 
 
-def _scatter_names(outlined: Outline, comparisons: Sequence[Asked]) -> dict[str, str]:
+def _scatter_names(outlined: Outline, comparisons: Sequence[PlannedQuestion]) -> dict[str, str]:
     """The names in the history of what comparisons compare, each with its environment."""
     names = {}
     for question in comparisons:
@@ -177,7 +177,7 @@ def _times(ratio: float) -> str:
     return f"{math.ceil(100 * ratio) / 100:.2f} times" if ratio <= 100 else "more than 100 times"
 
 
-def words(asked: Asked) -> str:
+def words(asked: PlannedQuestion) -> str:
     """A question in one line."""
     return f"{asked.source} ({asked.claim}): {asked.title['en']}" if asked.claim else asked.title["en"]
 
@@ -189,7 +189,7 @@ def more_text(more: Sequence[Extension], outlined: Outline) -> str:
     return "; ".join(f"{time} more: {', '.join(questions)}" for time, questions in named)
 
 
-def brief(asked: Asked) -> str:
+def brief(asked: PlannedQuestion) -> str:
     """The title of a question (for a claim its name), with its environments."""
     name = f"claim {asked.claim} of {asked.source}" if asked.claim else asked.title["en"]
     return f"{name} ({', '.join(asked.environments)})"
@@ -205,7 +205,7 @@ def too_short(outlined: Outline, clock: Clock, report_s: float, gpu_hours: float
         )
     costs = outlined.costs
 
-    def once_s(question: Asked) -> float:
+    def once_s(question: PlannedQuestion) -> float:
         """Seconds to build the environments of a question and to measure each of its cells once."""
         return costs.building_s(question.environments) + sum(costs.trial_s[cell] for cell in question.cells)
 

@@ -9,7 +9,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose, with_more_time
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import LOOKS, Asked
+from tsuishi.specs.questions import LOOKS, PlannedQuestion
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Outline:
     """
 
     matrix: Matrix
-    asked: tuple[Asked, ...]
-    others: tuple[Asked, ...]
+    asked: tuple[PlannedQuestion, ...]
+    others: tuple[PlannedQuestion, ...]
     trials: tuple[PlannedTrial, ...]
     costs: Costs
     further: int = 0
@@ -50,7 +50,7 @@ class Outline:
 def outline(
     choice: Choice,
     matrix: Matrix,
-    possible: Sequence[Asked],
+    possible: Sequence[PlannedQuestion],
     build_s: Mapping[str, float],
     jobs: int,
     left_s: float,
@@ -83,7 +83,7 @@ def outline(
     return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 
-def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
+def _named(asked: Sequence[PlannedQuestion]) -> tuple[PlannedQuestion, ...]:
     return tuple(question.model_copy(update={"main": True}) for question in asked)
 
 

@@ -23,7 +23,7 @@ from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
 from tsuishi.specs.claims import all_reach
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import select_suites
 
@@ -133,7 +133,7 @@ def _heating_s(session: Session, cells: Matrix) -> float:
     return max((heat_s + start_s for heat_s, start_s in heated if heat_s), default=0.0)
 
 
-def questions(session: Session, matrix: Matrix) -> list[Asked]:
+def questions(session: Session, matrix: Matrix) -> list[PlannedQuestion]:
     """Every question that the cells of a matrix can answer."""
     checkout = session.checkout
     by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}

@@ -16,7 +16,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.machine.accelerators import accelerator_for, by_ptx, misfit
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
-from tsuishi.plan.candidates import Possible
+from tsuishi.plan.candidates import RunnableCases
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator, Environment
@@ -56,7 +56,7 @@ class Matrix:
 
     first: dict[MatrixCell, PlannedTrial]
     repetitions: dict[MatrixCell, int]
-    possible: tuple[Possible, ...]
+    possible: tuple[RunnableCases, ...]
 
 
 # The answers of environments why cases cannot run, by environment and case id.
@@ -104,7 +104,7 @@ def matrix(
                 first[trial.cell] = trial.model_copy(update=known)
                 repetitions[trial.cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
                 cases[trial.case_id] = trial.case
-        possible.append(Possible(environment, accelerator, cases, reasons))
+        possible.append(RunnableCases(environment, accelerator, cases, reasons))
     return Matrix(first, repetitions, tuple(possible))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 
 # Seconds between two trials, for the record of the first and the start of telemetry for the second.
 BETWEEN_S = 0.3
@@ -43,9 +43,9 @@ class Costs:
 class QuestionChoice(NamedTuple):
     """The main questions that fit. `trials`: for a cell of a comparison. `further`: questions that fit beside them."""
 
-    questions: tuple[Asked, ...]
+    questions: tuple[PlannedQuestion, ...]
     trials: int
-    further: tuple[Asked, ...] = ()
+    further: tuple[PlannedQuestion, ...] = ()
 
     def counts(self) -> dict[MatrixCell, int]:
         """The number of trials by cell."""
@@ -57,7 +57,7 @@ class QuestionChoice(NamedTuple):
 
 
 def choose(
-    candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()
+    candidates: Sequence[PlannedQuestion], costs: Costs, left_s: float, environments: Collection[str] = ()
 ) -> QuestionChoice:
     """The main questions: those with the most worth per second, so few that each comparison can have six trials.
 
@@ -76,8 +76,12 @@ def choose(
 
 
 def _beside(
-    candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: QuestionChoice, environments: Collection[str]
-) -> tuple[Asked, ...]:
+    candidates: Sequence[PlannedQuestion],
+    costs: Costs,
+    left_s: float,
+    chosen: QuestionChoice,
+    environments: Collection[str],
+) -> tuple[PlannedQuestion, ...]:
     """The questions that fit beside six main questions, with three trials for a cell. Builds for them are worth it."""
     if len(chosen.questions) < MOST_MAIN:
         return ()
@@ -89,8 +93,8 @@ def _beside(
 
 
 def next_questions(
-    candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[MatrixCell, int]
-) -> tuple[Asked, ...]:
+    candidates: Sequence[PlannedQuestion], costs: Costs, left_s: float, done: Mapping[MatrixCell, int]
+) -> tuple[PlannedQuestion, ...]:
     """The next questions when all others are answered, with three trials for a cell. `done`: trials so far, by cell."""
     return _greedy(candidates, costs, left_s, LOOKS[0], (), done)
 
@@ -103,7 +107,7 @@ class Extension(NamedTuple):
 
 
 def with_more_time(
-    candidates: Sequence[Asked], costs: Costs, spare_s: float, done: Mapping[MatrixCell, int], most: int = 3
+    candidates: Sequence[PlannedQuestion], costs: Costs, spare_s: float, done: Mapping[MatrixCell, int], most: int = 3
 ) -> list[Extension]:
     """The next questions by worth per second, each with the seconds of it and of those before it; at most `most`.
 
@@ -126,20 +130,20 @@ def with_more_time(
 
 
 def _greedy(
-    candidates: Sequence[Asked],
+    candidates: Sequence[PlannedQuestion],
     costs: Costs,
     left_s: float,
     trials: int,
     environments: Collection[str],
     done: Mapping[MatrixCell, int] | None = None,
     most: int = MOST_MAIN,
-) -> tuple[Asked, ...]:
+) -> tuple[PlannedQuestion, ...]:
     """Chooses question after question, always that with the most worth per added second, while they fit `left_s`.
 
     A question that shares cells or environments with the chosen questions adds fewer seconds. `trials`: for a cell of a
     comparison. `environments`: those that are built in any case. `done`: trials so far, by cell.
     """
-    chosen: list[Asked] = []
+    chosen: list[PlannedQuestion] = []
     made, counted = set(environments), dict(done or {})
     spent_s = costs.building_s(made)
     left = list(candidates)
@@ -161,26 +165,26 @@ def _greedy(
     return tuple(chosen)
 
 
-def _worth(question: Asked, chosen: Sequence[Asked]) -> float:
+def _worth(question: PlannedQuestion, chosen: Sequence[PlannedQuestion]) -> float:
     """The worth of a question beside the chosen questions."""
     return question.worth * _AGAIN ** sum(other.stem == question.stem for other in chosen)
 
 
-def _target(question: Asked, trials: int) -> int:
+def _target(question: PlannedQuestion, trials: int) -> int:
     """The number of trials for a cell of a question. Only comparisons stay open after the first look."""
     return trials if question.compares else min(trials, LOOKS[0])
 
 
-def _next_look(question: Asked, done: Mapping[MatrixCell, int]) -> int:
+def _next_look(question: PlannedQuestion, done: Mapping[MatrixCell, int]) -> int:
     fewest = min(done.get(cell, 0) for cell in question.cells)
     return next((look for look in LOOKS if look > fewest), fewest)
 
 
-def _missing(question: Asked, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
+def _missing(question: PlannedQuestion, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
     return {cell: count for cell in question.cells if (count := target - done.get(cell, 0)) > 0}
 
 
-def _price(question: Asked, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
+def _price(question: PlannedQuestion, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
     """Seconds that a question adds: `trials` by cell, and builds beside the environments in `made`."""
     building_s = costs.building_s({*made, *question.environments}) - costs.building_s(made)
     return building_s + costs.measuring_s(trials)

@@ -236,9 +236,9 @@ def _label_columns(
     several_machines = sorted(set(trials["machine"]) - {""})
     several = trials.groupby("environment")["environment_record"].nunique() > 1
     trials["is_replay"] = trials["run_id"].isin(replays)
-    told_by = ["environment", "environment_record", "machine", "is_replay"]
+    label_keys = ["environment", "environment_record", "machine", "is_replay"]
     labels: dict[Any, str] = {}
-    for environment, record, machine, is_replay in trials[told_by].drop_duplicates().itertuples(index=False):
+    for environment, record, machine, is_replay in trials[label_keys].drop_duplicates().itertuples(index=False):
         label = environment
         if several[environment]:
             realised_id = (environments[record].realised_id if record in environments else None) or record
@@ -246,7 +246,7 @@ def _label_columns(
         if len(several_machines) > 1 and machine:
             label += f" on machine {several_machines.index(machine) + 1}"
         labels[environment, record, machine, is_replay] = f"{label}, replayed" if is_replay else label
-    keys = zip(*(trials[name].tolist() for name in told_by), strict=True)
+    keys = zip(*(trials[name].tolist() for name in label_keys), strict=True)
     trials["column"] = pd.Series([labels[key] for key in keys], index=trials.index, dtype="object")
     return trials.drop(columns="is_replay")
 

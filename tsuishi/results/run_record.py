@@ -7,7 +7,7 @@ from pydantic import Field, SerializeAsAny, field_serializer, model_validator
 from tsuishi.base.toml import MOST, Record
 from tsuishi.results.records import Number
 from tsuishi.specs.case import case_id as case_id_of
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_id import Name, TrialId
 from tsuishi.specs.trial_spec import DataRecord, Trial, Value
 
@@ -21,7 +21,7 @@ class LeftOut(Record):
     reason: str
 
 
-class More(Asked):
+class More(PlannedQuestion):
     """A question that more time would bring nearer to an answer."""
 
     seconds: Number
@@ -73,7 +73,7 @@ class RunRecord(Record):
     engine: str
     arguments: dict[str, Value | tuple[Value, ...]]
     data: DataRecord | None = None
-    questions: tuple[Asked, ...] = ()
+    questions: tuple[PlannedQuestion, ...] = ()
     plan: tuple[SerializeAsAny[Trial], ...]
     cases_left_out: Value = None
     more: tuple[More, ...] = ()
@@ -94,7 +94,7 @@ class RunRecord(Record):
         return self.drawn or self.run_id
 
     @field_serializer("questions", "more")
-    def _without_defaults(self, questions: tuple[Asked, ...]) -> list[dict[str, Any]]:
+    def _without_defaults(self, questions: tuple[PlannedQuestion, ...]) -> list[dict[str, Any]]:
         """Questions are short: only what is not usual is written."""
         texts = [question.model_dump(mode="json", exclude_defaults=True) for question in questions]
         return [{"seconds": text.pop("seconds"), **text} if "seconds" in text else text for text in texts]

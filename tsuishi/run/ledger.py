@@ -27,7 +27,7 @@ from tsuishi.run.executor import Audience
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_spec import DataRecord, Value
 
@@ -123,7 +123,7 @@ class Ledger:
         *before, last = self._record.sessions
         self._write(sessions=(*before, last.model_copy(update={"queued_s": round(seconds, 1)})))
 
-    def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    def add(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
         new = [trial for trial in trials if trial.trial_id not in self._trials]
         asked = [question for question in questions if question.id not in self._asked]

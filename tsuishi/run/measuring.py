@@ -23,7 +23,7 @@ from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
@@ -59,8 +59,8 @@ class Measuring:
     def deepen(
         self,
         matrix: Matrix,
-        asked: Sequence[Asked],
-        others: Sequence[Asked],
+        asked: Sequence[PlannedQuestion],
+        others: Sequence[PlannedQuestion],
         planned: Sequence[PlannedTrial] = (),
         left: Sequence[PlannedTrial] = (),
     ) -> None:
@@ -77,10 +77,10 @@ class Measuring:
             return session.left_for_trials_s(begun[0].spent_s)
 
         def rounds(progress: RunProgress) -> Iterable[Iterable[PlannedTrial]]:
-            def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
+            def add(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
                 progress.more(ledger.add(questions, trials))
 
-            def decided(question: Asked) -> None:
+            def decided(question: PlannedQuestion) -> None:
                 with suppress(UserError):  # a report says which trial has no numbers
                     for name, sentence in session.decided(self.run.path).items():
                         if name not in said:
@@ -131,7 +131,7 @@ class Measuring:
     def _sources(self) -> tuple[Source, ...]:
         return read_sources(self.session.checkout.published, self.session.words)
 
-    def _is_judged(self, asked: Asked) -> bool:
+    def _is_judged(self, asked: PlannedQuestion) -> bool:
         """Whether a report made now would have a verdict on a claim."""
         from tsuishi.verdicts.conclusions import conclude
         from tsuishi.verdicts.evidence import Evidence

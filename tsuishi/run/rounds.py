@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs, next_questions
 from tsuishi.run.tally import CellTally, Tally
-from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
@@ -32,12 +32,12 @@ class Rounds:
         self,
         tally: Tally,
         first: Mapping[MatrixCell, PlannedTrial],
-        asked: Sequence[Asked],
-        others: Sequence[Asked],
+        asked: Sequence[PlannedQuestion],
+        others: Sequence[PlannedQuestion],
         seed: int,
         left_s: Callable[[], float],
-        planned: Callable[[Sequence[Asked], Sequence[PlannedTrial]], None],
-        decided: Callable[[Asked], None] = lambda asked: None,
+        planned: Callable[[Sequence[PlannedQuestion], Sequence[PlannedTrial]], None],
+        decided: Callable[[PlannedQuestion], None] = lambda asked: None,
     ) -> None:
         self.tally = tally
         self.asked = list(asked)
@@ -74,7 +74,7 @@ class Rounds:
                     self._learn(trial)
 
     def _batch(
-        self, questions: Sequence[Asked], look: int, numbers: Iterable[int], longest_s: float
+        self, questions: Sequence[PlannedQuestion], look: int, numbers: Iterable[int], longest_s: float
     ) -> list[PlannedTrial]:
         """The trials of these rounds that fit, each and all together."""
         batch, left_s = list[PlannedTrial](), self._left_s()
@@ -87,7 +87,7 @@ class Rounds:
                     left_s -= expected_s * trial.case.nodes
         return batch
 
-    def _steps(self) -> Iterator[tuple[int, Sequence[Asked]]]:
+    def _steps(self) -> Iterator[tuple[int, Sequence[PlannedQuestion]]]:
         """The looks to reach, with their questions. The caller runs the trials of each before it asks for the next."""
         yield LOOKS[0], self.asked
         while True:
@@ -110,7 +110,7 @@ class Rounds:
         pace = recent[len(recent) // 2] if len(recent) >= 3 else 1.0
         return trial.expected_s * pace + BETWEEN_S
 
-    def open_questions(self) -> list[Asked]:
+    def open_questions(self) -> list[PlannedQuestion]:
         """The questions that more trials could answer."""
         return [
             question for question in self.asked if {*question.cells} <= {*self._first} and self.tally.is_open(question)
@@ -120,7 +120,7 @@ class Rounds:
         """The costs of trials at this session's pace; environments cost nothing, as all of them are built."""
         return Costs({cell: self.expected_s(trial) for cell, trial in self._first.items()}, {})
 
-    def _to(self, look: int, questions: Sequence[Asked]) -> Iterator[PlannedTrial]:
+    def _to(self, look: int, questions: Sequence[PlannedQuestion]) -> Iterator[PlannedTrial]:
         """The trials of rounds over the cells of these questions, until each cell has `look` trials.
 
         The first round has all questions; later rounds have the questions that can reach the look in time, or all
@@ -136,11 +136,11 @@ class Rounds:
                 self._run_here += 1
                 self._learn(trial)
 
-    def _answerable(self, questions: Sequence[Asked]) -> list[Asked]:
+    def _answerable(self, questions: Sequence[PlannedQuestion]) -> list[PlannedQuestion]:
         """The questions without those that have no ratio, whatever their trials."""
         return [question for question in questions if not self.tally.has_no_ratio(question)]
 
-    def _plan(self, look: int, questions: Sequence[Asked]) -> None:
+    def _plan(self, look: int, questions: Sequence[PlannedQuestion]) -> None:
         """Add the trials up to a look to the plan."""
         rounds = range(1, look + 1)
         new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
@@ -150,7 +150,9 @@ class Rounds:
     def _is_dead(self, trial: PlannedTrial) -> bool:
         return self.tally.of.get(trial.cell, CellTally()).is_dead
 
-    def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
+    def _fitting(
+        self, questions: Sequence[PlannedQuestion], look_of: Callable[[PlannedQuestion], int]
+    ) -> list[PlannedQuestion]:
         """The questions that can reach their look, each in the time that the questions before it leave."""
         counted, left_s, fitting = self.tally.counts(), self._left_s(), []
         for question in questions:
@@ -162,7 +164,7 @@ class Rounds:
                 fitting.append(question)
         return fitting
 
-    def _round(self, questions: Sequence[Asked], number: int) -> list[PlannedTrial]:
+    def _round(self, questions: Sequence[PlannedQuestion], number: int) -> list[PlannedTrial]:
         """The trials of a round that did not run yet, shuffled by the seed and the round's number."""
         cells = list(dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first))
         done = {cell: self.tally.of[cell].statuses for cell in cells if cell in self.tally.of}
@@ -185,7 +187,7 @@ class Rounds:
             if self._reaches_a_look(question, trial.cell) and not self.tally.is_open(question):
                 self._decided(question)
 
-    def _reaches_a_look(self, question: Asked, cell: MatrixCell) -> bool:
+    def _reaches_a_look(self, question: PlannedQuestion, cell: MatrixCell) -> bool:
         """Whether the trial that this cell has just had was the last that a question needed for a look."""
         return (
             cell in question.cells
@@ -194,7 +196,7 @@ class Rounds:
             and not self.tally.is_dead(question)
         )
 
-    def _affordable(self) -> list[Asked]:
+    def _affordable(self) -> list[PlannedQuestion]:
         """The open questions that can reach the nearest next look in time, by worth per second."""
         counted, open_questions = self.tally.counts(), self.open_questions()
         looks = {question.id: self._next_look([question]) for question in open_questions}
@@ -206,22 +208,22 @@ class Rounds:
         fewest = min((looks[question.id] for question in chosen), default=0)
         return [question for question in chosen if looks[question.id] == fewest]
 
-    def _next_look(self, questions: Sequence[Asked]) -> int:
+    def _next_look(self, questions: Sequence[PlannedQuestion]) -> int:
         fewest = min(self.tally.fewest(question) for question in questions)
         return next((look for look in LOOKS if look > fewest), LOOKS[-1])
 
-    def _price(self, question: Asked, counted: Mapping[MatrixCell, int], look: int) -> float:
+    def _price(self, question: PlannedQuestion, counted: Mapping[MatrixCell, int], look: int) -> float:
         """The seconds until each cell of a question has `look` trials."""
         cells = [cell for cell in question.cells if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
 
-    def _further(self) -> list[Asked]:
+    def _further(self) -> list[PlannedQuestion]:
         """The next questions for which there is time, when no open question is left that more trials could answer."""
         chosen = next_questions(self._others, self.costs(), self._left_s() / _MARGIN, self.tally.counts())
         self._others = [question for question in self._others if question not in chosen]
         return [question for question in chosen if not self.tally.is_dead(question)]
 
     @property
-    def others(self) -> list[Asked]:
+    def others(self) -> list[PlannedQuestion]:
         """The questions for which there was no time."""
         return list(self._others)

@@ -11,7 +11,7 @@ from tsuishi.base.files import read_rows
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.questions import LOOKS, MAIN, Asked, MatrixCell, look_at, share_of_look
+from tsuishi.specs.questions import LOOKS, MAIN, MatrixCell, PlannedQuestion, look_at, share_of_look
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -48,7 +48,7 @@ class Tally:
         self,
         run: RunDirectory,
         words: Vocabulary,
-        judged: Callable[[Asked], bool] = lambda asked: True,
+        judged: Callable[[PlannedQuestion], bool] = lambda asked: True,
         sources: Sequence[Source] = (),
         excluded: Container[TrialId] = (),
     ) -> None:
@@ -78,15 +78,15 @@ class Tally:
         """The number of trials of every cell."""
         return {cell: tally.trials for cell, tally in self.of.items()}
 
-    def fewest(self, asked: Asked) -> int:
+    def fewest(self, asked: PlannedQuestion) -> int:
         """The number of trials of the question's cell with the fewest."""
         return min(self.trials(cell) for cell in asked.cells)
 
-    def is_dead(self, asked: Asked) -> bool:
+    def is_dead(self, asked: PlannedQuestion) -> bool:
         """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio."""
         return self.has_no_ratio(asked) or any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
 
-    def has_no_ratio(self, asked: Asked) -> bool:
+    def has_no_ratio(self, asked: PlannedQuestion) -> bool:
         """Whether a comparison has a cell with a value of 0 or less, or without the number that its trials should have.
 
         Quantities that are not a trial's own samples or metrics are known to reports alone.
@@ -97,7 +97,7 @@ class Tally:
         least = 0.0 if self._words.quantity(asked.quantity).made_of else math.inf
         return any(min(tally.values.get(asked.quantity, {0: least}).values()) <= 0 for tally in ended_well)
 
-    def is_open(self, asked: Asked) -> bool:
+    def is_open(self, asked: PlannedQuestion) -> bool:
         """Whether a question has no answer yet, and more trials could answer it."""
         fewest = self.fewest(asked)
         if self.is_dead(asked) or fewest >= LOOKS[-1]:
@@ -108,7 +108,7 @@ class Tally:
             return not self.is_decided(asked)
         return bool(asked.claim) and not self._has_verdict(asked, fewest)
 
-    def is_decided(self, asked: Asked) -> bool:
+    def is_decided(self, asked: PlannedQuestion) -> bool:
         """Whether the trials so far show that the sides of a comparison differ, or that they are alike.
 
         Each cell has its own scatter here, and the question all of the error of its family: a report may say less or
@@ -126,7 +126,7 @@ class Tally:
 
         return is_decided(ratio_of(values(asked.of), values(asked.to)), error * share_of_look(fewest))
 
-    def _has_verdict(self, asked: Asked, trials: int) -> bool:
+    def _has_verdict(self, asked: PlannedQuestion, trials: int) -> bool:
         key = asked.id, trials
         if key not in self._verdicts:
             self._verdicts[key] = self._judged(asked)

@@ -22,7 +22,7 @@ from tsuishi.specs.lock import logical_lines, read_text
 
 # A whole fingerprint of OpenPGP (version 4): a key id of fewer digits can be forged.
 _FINGERPRINT = r"^([0-9A-F]{40})?$"
-Asked = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9_.+~:-]+)?$")]
+AskedPackage = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9_.+~:-]+)?$")]
 # A word of a sources list. A blank would begin the next word.
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/+~-]+$")]
 Uri = Annotated[str, Field(pattern=r"^[a-z]+:[!-~]+$")]
@@ -54,7 +54,7 @@ class Repository(toml.Spec):
 class Apt(toml.Spec):
     """Packages to install with apt (`name=version`, or a name where any version will do), and their repositories."""
 
-    packages: tuple[Asked, ...] = Field(min_length=1)
+    packages: tuple[AskedPackage, ...] = Field(min_length=1)
     repositories: dict[toml.Name, Repository] = Field(min_length=1)
 
 

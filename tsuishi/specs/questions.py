@@ -70,7 +70,7 @@ class Question(Selecting):
         return "explanation" if self.explains else "cases" if self.of is not None else "environments"
 
 
-class Asked(toml.Spec):
+class PlannedQuestion(toml.Spec):
     """A question for certain environments, as run.json keeps it.
 
     `of` and `to` are the cells of the two sides of a comparison. Questions that compare nothing have all cells in `of`.
@@ -93,7 +93,7 @@ class Asked(toml.Spec):
     plan: Annotated[int, Field(ge=1, le=10_000)] = 1
 
     @model_validator(mode="after")
-    def _compares_two_sides(self) -> "Asked":
+    def _compares_two_sides(self) -> "PlannedQuestion":
         if self.compares and not (self.to and self.quantity):
             raise ValueError("a comparison has two sides and a quantity")
         return self

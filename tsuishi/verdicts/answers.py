@@ -13,7 +13,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
-from tsuishi.specs.questions import Asked, MatrixCell, look_at
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
@@ -44,7 +44,7 @@ class Answer:
     """
 
     run_id: str
-    asked: Asked
+    asked: PlannedQuestion
     state: State
     trials: int
     columns: tuple[str, ...]
@@ -149,7 +149,7 @@ def is_decided(ratio: Contrast | None, level: float) -> bool:
 def _undecided(
     evidence: Evidence,
     run_id: str,
-    asked: Asked,
+    asked: PlannedQuestion,
     columns: dict[str, str],
     statuses: Mapping[tuple[str, str], list[str]],
 ) -> Answer:
@@ -174,7 +174,7 @@ def _no_ratios(
             yield NoRatio(cell, evidence.without_ratio.get(key))
 
 
-def _ratio(evidence: Evidence, asked: Asked, columns: Mapping[str, str], trials: int) -> Contrast | None:
+def _ratio(evidence: Evidence, asked: PlannedQuestion, columns: Mapping[str, str], trials: int) -> Contrast | None:
     """The logarithm of a ratio of geometric means, by the trials of the last look; by all before the first look.
 
     None where a cell has no term.
@@ -191,7 +191,7 @@ def _ratio(evidence: Evidence, asked: Asked, columns: Mapping[str, str], trials:
     return contrast(weighted)
 
 
-def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: Asked) -> tuple[list[int], tuple[str, ...]]:
+def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: PlannedQuestion) -> tuple[list[int], tuple[str, ...]]:
     """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok."""
     counts, lacking = [], set()
     for cell in asked.cells:

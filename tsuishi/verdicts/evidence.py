@@ -245,7 +245,7 @@ class Evidence:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
             # Scatter is moderated over the cases of a suite, protocol and quantity: where none of them has more trials,
-            # nothing of these terms is another.
+            # these terms do not change.
             several = {
                 (key[0], key[1], key[3])
                 for key, of_pool in self.trial_values.items()

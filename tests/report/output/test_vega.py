@@ -11,7 +11,7 @@ import pytest
 
 from tsuishi.report.output.vega import (
     Drawings,
-    Hands,
+    Renderers,
     here,
     kept_piece,
     runtime,
@@ -35,7 +35,7 @@ def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
         drawings.begin(section("one", "two"))
         drawings.begin(section("three"))
         drawn = drawings.finished()
-    hand = Hands(count=1)
+    hand = Renderers(count=1)
     try:
         assert drawn == {name: to_svg(BARS, name, None, hand) for name in ("one", "two", "three")}
     finally:
@@ -52,7 +52,7 @@ def test_a_chart_that_cannot_be_drawn_is_left_out_with_the_reason() -> None:
 
 
 def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -> None:
-    others, hand = children(), Hands(count=1)
+    others, hand = children(), Renderers(count=1)
     try:
         assert hand(draw=json.dumps(BARS)).startswith("<svg")
         (child,) = children() - others
@@ -113,7 +113,7 @@ def test_no_process_starts_where_everything_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_drawing_under_way_ends_at_once_with_its_process() -> None:
-    others, hand = children(), Hands(count=1)
+    others, hand = children(), Renderers(count=1)
     rows = [{"x": x} for x in range(200_000)]
     begun = hand.begin(hand, draw=json.dumps({**BARS, "mark": "point", "data": {"values": rows}}))
     while not (drawing := children() - others):

@@ -57,7 +57,7 @@ def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
     strangers = [signer.key for signer in everybody if signer.key not in {signer.key for signer in trusted}]
     if strangers:
         whose = f"{known} does not name them" if known else "--signer says whose they are"
-        session.screen.say(f"signed with keys that may be of anybody: {', '.join(strangers)} ({whose})")
+        session.screen.say(f"signed with unknown keys: {', '.join(strangers)} ({whose})")
     if not everybody:
         session.screen.say(f"NOT signed: {signature.file_of(path)} is not there; anybody may have made this archive")
     return bool(trusted) or not known

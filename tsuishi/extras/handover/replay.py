@@ -28,7 +28,7 @@ from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import measured
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
 from tsuishi.specs.environment import Environment, known_environments, read_environment
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_spec import Trial
 
 _SHOWN = 5
@@ -116,7 +116,7 @@ def measure(replay: Replay, ready: Mapping[str, Ready], name: str) -> RunDirecto
     return measured(session, name, plan, ready, _outline(replay, ready, asked), original=replay.original)
 
 
-def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[Asked, ...]) -> Outline:
+def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:
     if replay.session.clock.within_s is None:
         return Outline(Matrix({}, {}, ()), asked, (), replay.trials, Costs({}, {}, 1))
     matrix = measurable(replay.session, [as_built(environment) for environment in ready.values()], ready)

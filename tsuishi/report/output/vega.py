@@ -50,7 +50,7 @@ class Drawings:
         self.kept_in = kept_in
         # Why a chart, or the script, could not be made; empty where all could.
         self.why_undrawn = ""
-        self._hands = Hands(active(), 2 if every else 1)
+        self._hands = Renderers(active(), 2 if every else 1)
         if at_once:
             self._hands.start()
         self._begun: dict[str, Future[str]] = {}
@@ -88,7 +88,7 @@ class Drawings:
             return ""
 
 
-class Hands:
+class Renderers:
     """Processes that draw (vega_process.py), each a single chart at a time.
 
     A process starts when something has to be drawn and none is free; `start` starts all, as that takes a second, in

@@ -24,7 +24,7 @@ from tsuishi.report.parts.wording import (
 from tsuishi.report.sections.claim_words import claim_name, sentence
 from tsuishi.report.sections.pairs import paced_by
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, SUITE
-from tsuishi.specs.questions import Asked, look_at
+from tsuishi.specs.questions import PlannedQuestion, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 
@@ -79,14 +79,14 @@ class Questions:
                 lines.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
         return lines
 
-    def title(self, asked: Asked) -> str:
+    def title(self, asked: PlannedQuestion) -> str:
         """A question in the report's language."""
         if asked.kind == "measurement":
             return self._measurement(asked)
         title = in_language(asked.title).rstrip(".。")
         return f"{asked.source} ({asked.claim}): {title}" if asked.claim else title
 
-    def brief(self, asked: Asked) -> str:
+    def brief(self, asked: PlannedQuestion) -> str:
         """A question in a few words, with its environments."""
         name = claim_name(asked.source, asked.claim) if asked.claim else self.title(asked)
         return f"{name} ({', '.join(asked.environments)})"
@@ -153,7 +153,7 @@ class Questions:
             differ -= {BATCH_SIZE}
         return _side(of, differ), _side(to, differ)
 
-    def _measurement(self, asked: Asked) -> str:
+    def _measurement(self, asked: PlannedQuestion) -> str:
         """The case of a measurement, by the axes in which it differs from the others of its suite."""
         axes = self._evidence.axes.get(asked.of[0].case_id, {})
         others = [other for other in self._evidence.axes.values() if other.get(SUITE) == asked.suite]
