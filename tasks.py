@@ -140,12 +140,21 @@ def clean(ctx: "ChainContext") -> None:
 @task
 def lint(ctx: "ChainContext") -> None:
     """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint).
-
-    Asks for advisories on tsuishi's own packages (uv audit, OSV); advisories.toml holds those that were read.
     """
     from tsuishi.commands import development
 
-    development.lint(ctx.chain.variables, ctx.chain.options.has("advisories"))
+    development.lint(ctx.chain.variables)
+
+
+@task
+def advisories(ctx: "ChainContext") -> None:
+    """Ask OSV, by uv, for advisories on the packages of tsuishi itself; advisories.toml holds those that were read.
+
+    Exit code 1: there is a new advisory, or the service did not answer.
+    """
+    from tsuishi.commands import development
+
+    development.ask_advisories(ctx.chain.variables)
 
 
 @task

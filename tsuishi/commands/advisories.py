@@ -1,4 +1,4 @@
-"""Advisories on the packages that tsuishi itself is made of, asked of OSV by `uv audit`: a part of `invoke lint`.
+"""Advisories on the packages that tsuishi itself is made of, asked of OSV by `uv audit`: `invoke advisories`.
 
 The packages of environments are not asked about: an environment of 2019 holds what 2019 had, behind walls
 (docs/security.md).

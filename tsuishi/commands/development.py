@@ -26,11 +26,8 @@ _TEST_LOCK = "requirements-test.lock"
 ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
 
 
-def lint(variables: Mapping[str, str], ask_advisories: bool) -> None:
-    """Check specs, then run ruff (rules and format), mypy, vermin and hadolint, and ask for advisories.
-
-    ask_advisories: that nobody could be asked is a complaint. Raises UserError for any complaint.
-    """
+def lint(variables: Mapping[str, str]) -> None:
+    """Check specs, then run ruff (rules and format), mypy, vermin and hadolint. Raises UserError for any complaint."""
     checkout = Checkout()
     check_specs(checkout)
     _install_test_tools(checkout.root, variables)
@@ -44,11 +41,18 @@ def lint(variables: Mapping[str, str], ask_advisories: bool) -> None:
         )
         tools = Path(sys.executable).parent
         failed = [name for name, *rest in commands if _run(checkout.root, [str(tools / name), *rest], variables)]
-    lines, has_new, not_asked = advisories.check(checkout.root, date.today())
-    print(*lines, sep="\n", flush=True)
-    failed += ["advisories"] if has_new or (not_asked and ask_advisories) else []
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
+
+
+def ask_advisories(variables: Mapping[str, str]) -> None:
+    """Print the advisories on the packages of tsuishi. Raises UserError for a new advisory, and without an answer."""
+    root = Checkout().root
+    _install_test_tools(root, variables)  # uv is one of them
+    lines, has_new, not_asked = advisories.check(root, date.today())
+    print(*lines, sep="\n", flush=True)
+    if has_new or not_asked:
+        raise UserError("advisories: see above")
 
 
 def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
