@@ -139,8 +139,7 @@ def clean(ctx: "ChainContext") -> None:
 
 @task
 def lint(ctx: "ChainContext") -> None:
-    """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint).
-    """
+    """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint)."""
     from tsuishi.commands import development
 
     development.lint(ctx.chain.variables)

@@ -1,4 +1,4 @@
-"""Phrases that readers whose first language is not English stumble over: `python -m tests.english [PATH ...]` lists them.
+"""Phrases that are hard for readers who learnt English later: `python -m tests.english [PATH ...]` lists them.
 
 It looks at documentation, and at docstrings, comments and messages of code. (Vale and proselint were considered: both
 check style by rules for native readers, and neither reads the texts in Python's syntax tree.)

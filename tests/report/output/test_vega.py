@@ -11,7 +11,7 @@ import pytest
 
 from tsuishi.report.output.vega import (
     Drawings,
-    Renderers,
+    Renderer,
     here,
     kept_piece,
     runtime,
@@ -35,7 +35,7 @@ def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
         drawings.begin(section("one", "two"))
         drawings.begin(section("three"))
         drawn = drawings.finished()
-    hand = Renderers(count=1)
+    hand = Renderer()
     try:
         assert drawn == {name: to_svg(BARS, name, None, hand) for name in ("one", "two", "three")}
     finally:
@@ -52,7 +52,7 @@ def test_a_chart_that_cannot_be_drawn_is_left_out_with_the_reason() -> None:
 
 
 def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -> None:
-    others, hand = children(), Renderers(count=1)
+    others, hand = children(), Renderer()
     try:
         assert hand(draw=json.dumps(BARS)).startswith("<svg")
         (child,) = children() - others
@@ -93,10 +93,10 @@ def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:
     assert len(asked) == 2
 
 
-def drawn(kept_in: Path, at_once: bool = False, every: bool = False) -> int:
+def drawn(kept_in: Path, at_once: bool = False) -> int:
     """How many processes draw a chart and the script."""
     others = children()
-    with Drawings(kept_in, at_once, every) as drawings:
+    with Drawings(kept_in, at_once) as drawings:
         drawings.begin(section("one"))
         drawings.finished()
         assert drawings.runtime
@@ -109,11 +109,10 @@ def test_no_process_starts_where_everything_is_kept(tmp_path: Path) -> None:
     assert drawn(tmp_path) > 0
     assert drawn(tmp_path) == 0
     assert drawn(tmp_path, at_once=True) == 1
-    assert drawn(tmp_path, at_once=True, every=True) == 2
 
 
 def test_a_drawing_under_way_ends_at_once_with_its_process() -> None:
-    others, hand = children(), Renderers(count=1)
+    others, hand = children(), Renderer()
     rows = [{"x": x} for x in range(200_000)]
     begun = hand.begin(hand, draw=json.dumps({**BARS, "mark": "point", "data": {"values": rows}}))
     while not (drawing := children() - others):

@@ -18,7 +18,7 @@ from tsuishi.specs.trial_id import TrialId
 
 
 class OnSlurm:
-    """Renderers trials to Slurm, each a task of an array."""
+    """Gives trials to Slurm, each a task of an array."""
 
     is_local = False
 

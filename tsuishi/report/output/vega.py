@@ -1,6 +1,6 @@
 """What vl-convert makes: charts as SVG, and the script that draws them in a browser. The same each time, so it is kept.
 
-Processes of their own draw (vega_process.py), while the page is still being made.
+A process of its own draws (vega_process.py), while the page is still being made.
 """
 
 import hashlib
@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +41,7 @@ class Drawings:
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
     kept in the folder `kept_in`, if there is one, and taken from there. The language is the active language. `at_once`:
     what draws starts now, and not when a piece has to be made: for charts that were never drawn. `every`: also the
-    charts of folded sections, which the page draws itself; they are many, so two processes draw them.
+    charts of folded sections, which the page draws itself.
     """
 
     def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
@@ -50,11 +49,11 @@ class Drawings:
         self.kept_in = kept_in
         # Why a chart, or the script, could not be made; empty where all could.
         self.why_undrawn = ""
-        self._hands = Renderers(active(), 2 if every else 1)
+        self._renderer = Renderer(active())
         if at_once:
-            self._hands.start()
+            self._renderer.start()
         self._begun: dict[str, Future[str]] = {}
-        self._runtime = self._hands.begin(runtime, kept_in, self._hands)
+        self._runtime = self._renderer.begin(runtime, kept_in, self._renderer)
 
     def __enter__(self) -> "Drawings":
         return self
@@ -62,13 +61,13 @@ class Drawings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._hands.end()
+        self._renderer.end()
 
     def begin(self, section: "Section") -> None:
         """Begin the charts that a page shows unopened; all charts, if `every`."""
         for chart in section.charts if self._every or not section.folded else ():
-            asked = chart.specification, chart.name, self.kept_in, self._hands
-            self._begun[chart.name] = self._hands.begin(to_svg, *asked)
+            asked = chart.specification, chart.name, self.kept_in, self._renderer
+            self._begun[chart.name] = self._renderer.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:
         """All that were begun and could be drawn; waits for them."""
@@ -88,59 +87,49 @@ class Drawings:
             return ""
 
 
-class Renderers:
-    """Processes that draw (vega_process.py), each a single chart at a time.
+class Renderer:
+    """A process that draws (vega_process.py), a chart at a time.
 
-    A process starts when something has to be drawn and none is free; `start` starts all, as that takes a second, in
-    which the process that asks has other things to do. No pool of multiprocessing or concurrent.futures: these leave a
-    process behind until the program ends, and their workers outlive a program that was killed.
+    It starts when something has to be drawn, or by `start`: that takes a second, in which the process that asks has
+    other things to do. No pool of multiprocessing or concurrent.futures: these leave a process behind until the program
+    ends, and their workers outlive a program that was killed.
 
     In English charts are set in the font that vl-convert has in itself: they are the same on every machine. It lacks
     the letters of other languages, so these are measured with the machine's fonts; that takes twice as long.
     """
 
-    def __init__(self, language: str = ENGLISH, count: int = 1) -> None:
+    def __init__(self, language: str = ENGLISH) -> None:
         fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
         self._environ = {**os.environ, **fonts}
-        self._count = count
-        self._threads = ThreadPoolExecutor(max_workers=count)
-        self._processes: list[subprocess.Popen[str]] = []
-        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
-        # What processes print beside their answers: it matters where a process has ended.
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._process: subprocess.Popen[str] | None = None
+        # What the process prints beside its answers: it matters where it has ended.
         self._complaints = os.fdopen(os.memfd_create("complaints"), "r+b")
 
     def start(self) -> None:
-        """Start all processes, as far as the machine has room for them now."""
+        """Start the process, where the machine has room for it now."""
         with suppress(OSError):
-            for _ in range(self._count):
-                self._free.put(self._started())
+            self._started()
 
     def _started(self) -> "subprocess.Popen[str]":
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-        pipes["stderr"] = self._complaints
-        process = processes.start("tsuishi.report.output.vega_process", env=self._environ, **pipes)
-        self._processes.append(process)
-        return process
+        if self._process is None:
+            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            pipes |= {"stderr": self._complaints, "encoding": "utf-8"}
+            self._process = processes.start("tsuishi.report.output.vega_process", env=self._environ, **pipes)
+        return self._process
 
     def begin(self, make: Callable[..., str], *arguments: Any, **asked: str) -> "Future[str]":
-        return self._threads.submit(make, *arguments, **asked)
+        return self._thread.submit(make, *arguments, **asked)
 
     def __call__(self, **asked: str) -> str:
         """What the process answers. Raises ValueError where it cannot be drawn."""
-        # As many threads ask as there may be processes.
-        try:
-            process = self._free.get_nowait()
-        except Empty:
-            process = self._started()
+        process = self._started()
         assert process.stdin
         assert process.stdout
-        try:
-            with suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(asked) + "\n")
-                process.stdin.flush()
-            answer = json.loads(process.stdout.readline() or json.dumps({"error": self._end_of(process)}))
-        finally:
-            self._free.put(process)
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(asked) + "\n")
+            process.stdin.flush()
+        answer = json.loads(process.stdout.readline() or json.dumps({"error": self._end_of(process)}))
         if "error" in answer:
             raise ValueError(answer["error"])
         return str(answer["text"])
@@ -161,15 +150,15 @@ class Renderers:
 
     def end(self) -> None:
         """Whatever was begun is dropped, also a drawing under way."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for process in self._processes:
-            process.kill()
-        # A thread may have started a process meanwhile.
-        self._threads.shutdown()
-        for process in self._processes:
-            process.kill()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._process:
+            self._process.kill()
+        # The thread may have started the process meanwhile.
+        self._thread.shutdown()
+        if self._process:
+            self._process.kill()
             with suppress(BrokenPipeError):
-                process.communicate()
+                self._process.communicate()
         self._complaints.close()
 
 
