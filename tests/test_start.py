@@ -166,6 +166,15 @@ def test_a_virtual_environment_of_a_python_that_was_replaced_is_made_again_whate
     assert (again.returncode, again.stdout, again.stderr) == (0, "invoke list\n", "")
 
 
+def test_of_several_first_commands_one_sets_up_and_the_others_wait(fresh: Path, tmp_path: Path) -> None:
+    """They removed each other's .venv while it was made."""
+    given = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    made = start(fresh, 'for n in 1 2 3; do "$invoke" list & done; wait', given)
+    assert (made.returncode, made.stdout) == (0, 3 * "invoke list\n"), made.stderr
+    assert made.stderr.count("setting up .venv") == 1
+    assert made.stderr.count("another ./invoke sets up .venv: waiting for it\n") == 2
+
+
 def test_a_python_without_its_module_for_virtual_environments_is_told_what_to_install(
     fresh: Path, tmp_path: Path
 ) -> None:
