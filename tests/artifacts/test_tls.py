@@ -356,7 +356,7 @@ def test_what_no_lock_has_a_hash_of_is_not_taken_from_https_by_way_of_http(
         with pytest.raises(UserError) as caught:
             servers.take([site.file(WHEEL)])
         assert str(caught.value) == (
-            f"{site.file(WHEEL)}: it redirects from https to {plain.file(WHEEL)}, refused: no lock has a hash of this "
+            f"{site.file(WHEEL)}: it redirects from https to {plain.file(WHEEL)}; refused: no lock has a hash of this "
             "file yet"
         )
         assert plain.requests == []
