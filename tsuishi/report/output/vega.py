@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
 # The script, where ./invoke has made it with the virtual environment.
 MADE = Path(sys.prefix) / "vega.js"
-# Of a piece that is kept; the script has a million.
+# The most bytes of a piece that is kept; the script has a million.
 _MOST_BYTES = 32 << 20
-# Seconds in which a process ends that has closed its output.
+# Seconds in which a process that has closed its output ends.
 _ENDS_IN_S = 5.0
 
 
 class Drawings:
     """SVG of charts by name, and the script that draws them in a browser, made while the page still is.
 
-    `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
-    kept in the folder `kept_in`, if there is one, and taken from there. The language is the active language. `at_once`:
-    what draws starts now, and not when a piece has to be made: for charts that were never drawn. `every`: also the
+    `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. Charts and the
+    script are kept in the folder `kept_in`, if given, and read from there. The language is the active language.
+    `at_once`: processes start now, not with the first piece: for charts that were never drawn. `every`: also the
     charts of folded sections, which the page draws itself; they are many, so two processes draw them.
     """
 
@@ -71,7 +71,7 @@ class Drawings:
             self._begun[chart.name] = self._hands.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:
-        """All that were begun and could be drawn; waits for them."""
+        """All charts that were begun and could be drawn; waits for them."""
         drawn = {name: self._result(drawing) for name, drawing in self._begun.items()}
         return {name: svg for name, svg in drawn.items() if svg}
 
@@ -160,7 +160,7 @@ class Renderers:
         return why + (limited if limit != resource.RLIM_INFINITY else "")
 
     def end(self) -> None:
-        """Whatever was begun is dropped, also a drawing under way."""
+        """All begun work is dropped, also a drawing under way."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for process in self._processes:
             process.kill()
@@ -199,9 +199,9 @@ def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
 
 
 def kept_piece(folder: Path | None, name: str, make: Callable[[], str]) -> str:
-    """The text that `make` makes, from `folder` if this user kept it there: it goes into the page as it is.
+    """The text that `make` makes, from `folder` if this user kept it there: it goes into the page unchanged.
 
-    A folder that cannot be written keeps nothing, and neither does a user who can have no key.
+    Nothing is kept in a folder that cannot be written, or for a user who can have no key.
     """
     if folder is None:
         return make()
