@@ -102,8 +102,8 @@ def _loads(cases: list[_Case]) -> Iterator[str]:
         if len(of_several) > 1:
             values = [f"{case.axes['pipeline']} {digits(case.timed[_IMBALANCE].value)}" for case in of_several]
             yield t(
-                "{case}: the imbalance of the GPUs' load is {values}. With a queue for each tower none is shared, so "
-                "that what remains there is not the queue's.",
+                "{case}: the imbalance of the GPUs' load is {values}. With a queue for each tower no queue is "
+                "shared, so the rest of the imbalance is not the queue's.",
                 case=capital(case_text(of_several[0].axes, {"devices", "batch_size"})),
                 values=in_words(values),
             )

@@ -9,13 +9,13 @@ from tsuishi.report.parts.explanation import Explanation
 
 
 class PrintedNumbers(Explanation):
-    """Says above the numbers of a script what they are, and what nobody knows about them."""
+    """Explains a script's numbers above them, and says what is unknown about them."""
 
     def opening_views(self, comparison: Comparison) -> Iterator[View]:
         items = (
             t(
-                "Numbers “as printed by the script” are copied from its output. Their meaning is the script's: "
-                "whether it warmed up, and whether it waited for the device before it read the clock, is unknown."
+                "Numbers “as printed by the script” are copied from its output. Their meaning is the script's: it "
+                "is unknown whether it warmed up, and whether it waited for the device before it read the clock."
             ),
             t(
                 "Wall times are measured beside them, from the moments at which lines arrived: the whole script with "

@@ -1,4 +1,4 @@
-"""Workload training: what an epoch of the literal protocol takes beside the computing that the steady protocol times.
+"""Workload training: the time of a literal epoch beside the computing that the steady protocol times.
 
 Three cases of the same network and batch divide a step: a literal epoch over its steps, a steady step whose batch comes
 from the host, and a steady step on a resident batch. Nothing is said where one of them was not measured.
@@ -12,7 +12,7 @@ from tsuishi.report.parts.compared_times import Timed, is_open, ratio_shown
 from tsuishi.report.parts.explanation import Explanation, Paragraph
 from tsuishi.report.parts.wording import amount, capital, case_text
 
-# Of later epochs, and of steady steps; the images of a smaller last batch count as what they are.
+# Of later epochs, and of steady steps; a smaller last batch counts with its own number of images.
 _RATE = "throughput_images_per_s"
 _BATCHES, _TUNING = "batches", "convolution_tuning"
 # The values of the axes that tell the cases of a step apart. Where a suite has no such axis, its only value is usual.
@@ -47,17 +47,17 @@ class FromLiteralToSteady(Explanation):
 
 # Axes with their values.
 _Axes = tuple[tuple[str, Any], ...]
-# The rates by what identifies a case but for the protocol and the axes of _USUAL, then by these.
+# The rates by a case's axes without the protocol and the axes of _USUAL, then by these.
 _Rates = dict[_Axes, dict[_Axes, Timed]]
 
 
 def _kind(protocol: str = "steady", **axes: Any) -> _Axes:
-    """What tells apart the cases of a step."""
+    """The axes that distinguish the cases of a step."""
     return (("protocol", protocol), *((axis, axes.get(axis, usual)) for axis, usual in _USUAL.items()))
 
 
 def _parts() -> dict[str, _Axes]:
-    """What tells apart the cases of a step, by their names."""
+    """The axes that distinguish the cases of a step, by their names."""
     beside = {name: _kind(**axes) for axes, name, _ in _BESIDE}
     return {_LITERAL: _kind("literal"), _FED: _kind(**{_BATCHES: "host"}), _RESIDENT: _kind(), **beside}
 

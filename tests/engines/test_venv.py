@@ -128,7 +128,7 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
     assert (trial.status, trial.reason) == (
         "failed",
         "not what its environment's record says: tiny is 9.9.9, recorded 1.0: "
-        "look what was altered with `invoke images --verify`",
+        "see what was altered with `invoke images --verify`",
     )
 
 

@@ -105,11 +105,11 @@ def test_a_workload_that_a_run_names_is_not_started(root: Path, tmp_path: Path, 
     assert list(run.trials.iterdir()) == []
     if write is write_ours:
         trial = value["plan"][0]["trial_id"]
-        expected = f"{run.path}: trial {trial} has another workload than suites/bench.toml gives it: "
-        assert said == f"{expected}put the suite back as it was, or start a new run"
+        expected = f"{run.path}: trial {trial} has a different workload in suites/bench.toml: "
+        assert said == f"{expected}restore the suite, or start a new run"
     else:
         assert said == (
-            f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
+            f"run {run.id} cannot be resumed by you: it was received, renamed or changed, or made by an earlier "
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
 
@@ -159,7 +159,7 @@ def test_a_trial_of_a_suite_that_has_changed_is_refused_by_name(root: Path) -> N
     suite.write_text(suite.read_text().replace("devices = [1]", "devices = [2]"))
     trial = content(run)["plan"][0]["trial_id"]
     assert refused(root) == (
-        f"{run.path}: trial {trial} is none that the suites here make: put suites/ back as it was, or start a new run"
+        f"{run.path}: trial {trial} is not made by the suites here: restore suites/, or start a new run"
     )
 
 
@@ -201,7 +201,7 @@ def test_an_argument_of_a_run_that_is_none_is_refused(root: Path, name: str, val
 def test_a_run_of_ours_under_another_name_is_reported_and_not_resumed(root: Path) -> None:
     run = run_of(root)
     copied = Path(shutil.copytree(run.path, run.path.with_name("29990101-000000-copied")))
-    assert "is not yours to go on with" in refused(root)
+    assert "cannot be resumed by you" in refused(root)
     assert len(read_runs([RunDirectory(copied)], WORDS).trials) == 1
 
 

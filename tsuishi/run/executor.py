@@ -1,4 +1,4 @@
-"""Executors: where the trials of a run are run. This one runs them on this machine, each after the other."""
+"""Executors run the trials of a run. The executor here runs them on this machine, each after the other."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Executor(Protocol):
     is_local: bool
 
     def given(self, run: RunDirectory) -> Mapping[TrialId, TrialOrder]:
-        """The orders that earlier sessions gave away, by their ids: each may be run still, or have been run since.
+        """The orders that earlier sessions gave away, by their ids: each may still run, or have run since.
 
         `ends` goes on with them. Raises UserError where this executor cannot.
         """

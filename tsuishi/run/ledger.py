@@ -172,7 +172,7 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
 
 
 class Learning:
-    """An audience that starts a session's clock with the first trial and keeps durations of trials, before another.
+    """An audience before another audience: it starts a session's clock with the first trial, and keeps durations.
 
     The ledger gets how long the session had waited for its first job.
     """

@@ -98,7 +98,7 @@ class Measuring:
             self._learn_scatter(tally)
 
     def _limits(self) -> str:
-        """What is left for trials, in words."""
+        """The time left for trials, in words."""
         session = self.session
         if self.executor.is_local:
             return f"{duration(max(0.0, session.left_for_trials_s()))} for trials"

@@ -49,7 +49,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
 
 
 def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
-    """The plan without an environment that failed its self-check. Raises it where it was named, or is the last."""
+    """The plan without an environment that failed its self-check. Raises `failed` if it was named, or is the last."""
     others = tuple(each for each in plan.environments if each.name != failed.environment)
     if session.choice.environments or not others:
         raise failed

@@ -23,7 +23,7 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, ready: R
     code = ended.code
     if others := other_versions(ready.record, transcript.facts()):
         said = ", ".join(f"{name} is {seen}, recorded {recorded}" for name, (seen, recorded) in others.items())
-        remedy = "look what was altered with `invoke images --verify`"
+        remedy = "see what was altered with `invoke images --verify`"
         return Outcome(FAILED, f"not what its environment's record says: {said}: {remedy}", code)
     if ended.out_of_memory:
         limit = f"{memory_bytes / (1 << 30):.1f} GiB"

@@ -45,7 +45,7 @@ class RunProgress:
         self._trial_s = 0.0
         self._trials_s = sum(trial.expected_s for trial in left)
         self._begun = time.monotonic()
-        # The number of each trial that has begun, and what was said of it, by its planned id.
+        # The number and the description of each trial that has begun, by its planned id.
         self._numbers: dict[TrialId, int] = {}
         self._described: dict[TrialId, str] = {}
         # Reasons of unsupported cases, by environment and case.

@@ -49,7 +49,7 @@ def resume(
     somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
     run = open_to_resume(session.settings.results, name, search=False)
-    with run.alone():  # from the first look at what is left to measure
+    with run.alone():  # from the first look for trials that are left
         _go_on(session, run, executor_of)
     return run
 
@@ -103,7 +103,7 @@ def own_run(run: RunDirectory) -> RunRecord:
     recorded = run.run()
     if not run.is_ours(recorded):
         raise UserError(
-            f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
+            f"run {run.id} cannot be resumed by you: it was received, renamed or changed, or made by an earlier "
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
     verification.refuse_alterations(run)
@@ -111,9 +111,9 @@ def own_run(run: RunDirectory) -> RunRecord:
 
 
 def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
-    """The planned ids of the trials that are in no report, as their rows cannot be right. Says which they are.
+    """The planned ids of the trials that are in no report, as their rows cannot be right. Prints these trials.
 
-    Says also what of the run was altered.
+    Also prints the altered files of the run.
     """
     from tsuishi.results.frames import read_runs
 
@@ -236,12 +236,11 @@ def planned_again(
     def made(entry: Trial) -> PlannedTrial:
         environment = environments.get(entry.environment)
         if environment is None or entry.accelerator not in ("cpu", *environment.accelerators):
-            raise UserError(f"{path}: trial {entry.trial_id} is for no environment that is here: start a new run")
+            raise UserError(f"{path}: trial {entry.trial_id} is for an environment that is not here: start a new run")
         trial = first(entry.environment, entry.accelerator).get(entry.case_id)
         if trial is None:
             raise UserError(
-                f"{path}: trial {entry.trial_id} is none that the suites here make: put suites/ back as it was, or "
-                "start a new run"
+                f"{path}: trial {entry.trial_id} is not made by the suites here: restore suites/, or start a new run"
             )
         trial = trial.renamed(trial.id.repeated(entry.repetition))
         here_and_there = (
@@ -253,8 +252,8 @@ def planned_again(
         for ours, theirs, what in here_and_there:
             if ours != theirs:
                 raise UserError(
-                    f"{path}: trial {entry.trial_id} has another {what} than suites/{trial.case.suite}.toml gives it: "
-                    "put the suite back as it was, or start a new run"
+                    f"{path}: trial {entry.trial_id} has a different {what} in suites/{trial.case.suite}.toml: "
+                    "restore the suite, or start a new run"
                 )
         # The reason is the environment's answer at that time; nothing is started for an unsupported trial.
         expected_s = 0.0 if entry.unsupported else trial.expected_s

@@ -109,8 +109,8 @@ class Runner:
     def _orders(self, trials: Iterable[PlannedTrial], given: Iterable[TrialId]) -> Iterator[TrialOrder]:
         """The orders of the next attempts at these trials.
 
-        given: the ids of orders that others may be running: where there is no trial yet, or one with a finding since
-        the trials were chosen, there is no other attempt.
+        given: the ids of orders that others may be running. A trial gets no other attempt while such an order has not
+        ended, or if it ended with a finding since the trials were chosen.
         """
         last = last_attempts(self._run)
         attempts = {planned_id: trial.attempt for planned_id, trial in last.items()}
@@ -175,7 +175,7 @@ class Runner:
     def _bury_left_behind(self, given: Container[TrialId]) -> None:
         """Record trials whose runner was killed as interrupted attempts, with the files that they had written.
 
-        given: the ids of orders that may be run still.
+        given: the ids of orders that may still run.
         """
         for trial_id, folder in trial_folders.left_behind(self._run.trials):
             trial = self._trials.get(trial_id.planned)
@@ -183,10 +183,10 @@ class Runner:
                 bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
     def _list_what_is_there(self, given: Container[TrialId]) -> None:
-        """List what a killed runner had committed and not yet listed, or all of a run that has no manifest yet.
+        """List trials that a killed runner had committed and not yet listed, or all of a run that has no manifest yet.
 
-        And what was removed since, as a user may do with a damaged trial. Raises UserError where more trials are there
-        than a killed runner can leave. given: the ids of orders that others may have run since.
+        Forget trials that were removed, as a user may remove a damaged trial. Raises UserError where more trials are
+        there than a killed runner can leave. given: the ids of orders that others may have run since.
         """
         self._manifest.forget_removed()
         folders = self._run.finished_folders()

@@ -29,7 +29,7 @@ _SAYS_SOMETHING_S = 0.5
 class Sampler:
     """Samples in a thread from `__enter__` to `__exit__`, every `interval_s` seconds, into `path`.
 
-    Whoever hears that a phase begins or ends sets `phase`, to "" where it ends. That moment is sampled, and in the
+    The listener sets `phase` when a phase begins, and to "" when it ends. That moment is sampled, and in the
     first CLOSE_S seconds of a phase every CLOSE_INTERVAL_S. A phase with the name of an earlier phase is sampled every
     `interval_s`, so that a thousand epochs are not a thousand beginnings. A row has the phase of the time since the
     row before, for which its values stand.
@@ -151,7 +151,7 @@ class Sampler:
 
 
 class OtherPrograms:
-    """How much of the cores that this process may use goes to others than the trial and this process.
+    """The share that other programs (not the trial, not this process) take of the cores that this process may use.
 
     What a hypervisor gives to another machine (steal) counts too.
     """

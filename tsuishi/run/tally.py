@@ -111,7 +111,7 @@ class Tally:
     def is_decided(self, asked: PlannedQuestion) -> bool:
         """Whether the trials so far show that the sides of a comparison differ, or that they are alike.
 
-        Each cell has its own scatter here, and the question all of the error of its family: a report may say less or
+        Each cell has its own scatter here, and the question has the whole error of its family: a report may say less or
         more. Between two looks the trials of the last look decide.
         """
         from tsuishi.verdicts.answers import is_decided, ratio_of

@@ -1,6 +1,6 @@
 """A trial: from an order to a trial's folder with its trial.json. Nothing of other trials is read or written.
 
-The order is data, which could be sent to another machine. The Bench is what that machine offers.
+The order is data, which could be sent to another machine. The Bench describes the machine.
 """
 
 from collections.abc import Callable, Mapping
@@ -188,7 +188,7 @@ def _measure(
 
 
 def start(order: TrialOrder, bench: Bench) -> Process:
-    """Start the workload of a trial, or this node's part of it.
+    """Start the workload of a trial, or this node's part.
 
     Raises UserError where the start fails, EngineLost where the engine is gone.
     """

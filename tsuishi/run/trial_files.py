@@ -111,7 +111,7 @@ def started_at(folder: Path) -> str:
 
 
 def written(folder: Path) -> dict[str, FileRecord]:
-    """The files in a trial's folder, by name, but not what is being written. Raises UserError for what is no file."""
+    """The finished files in a trial's folder, by name. Raises UserError for an entry that is no file."""
     return {name: manifest.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
 
 

@@ -28,7 +28,7 @@ from tsuishi.stream.events import (
 # Chunks of at most 64 KiB that wait between the reading thread and the runner; a full queue slows the workload down.
 _QUEUE_CHUNKS = 64
 _TICK_S = 0.2
-# Of a log, its last bytes are remembered, and this much of its last line is said in a reason.
+# The last bytes of a log are remembered, and a reason has this much of its last line.
 _TAIL_BYTES, _TAIL_CHARACTERS = 4096, 300
 
 
@@ -130,7 +130,7 @@ def listen(
     """Listen to a process until it ends. started: time.monotonic() at the trial's start.
 
     Raises Timeout after the process was stopped, UserError where it sent too many events, EngineLost where the engine
-    went away. Whatever else is raised meanwhile (KeyboardInterrupt, a full disk) stops the process first.
+    went away. Any other exception meanwhile (KeyboardInterrupt, a full disk) stops the process first.
     """
     parser = EventParser()
     arrivals: queue.Queue[Any] = queue.Queue(_QUEUE_CHUNKS)

@@ -34,7 +34,7 @@ def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
 
 
 def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[Paragraph]:
-    """The diagnosis of an environment. every: the observations of all environments, this one included, by name."""
+    """The diagnosis of an environment. every: the observations by name, of all environments including this."""
     step, started = the_step(measured), about_start(measured)
     was_started = not isinstance(started, NotTested)
     texts = {
@@ -112,9 +112,9 @@ def cause(measured: Observations, step: Step) -> str:
         )
     if False in reasons.values():
         wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
-        return t("This is not, or not only, constant folding: it is not so that {reasons}.", reasons=wrong)
+        return t("This is not, or not only, constant folding: it is not true that {reasons}.", reasons=wrong)
     missing = in_words(reason for reason, holds in reasons.items() if holds is None)
-    return t("Why is open: it was not tested whether {reasons}.", reasons=missing)
+    return t("The reason is open: it was not tested whether {reasons}.", reasons=missing)
 
 
 def _in_vain(measured: Observations) -> str:
@@ -188,13 +188,13 @@ def about_graph(measured: Observations) -> str:
 def about_the_rest(measured: Observations) -> str:
     if measured.on_gpu and measured.by_towers("first_run_s", warmed="convolution"):
         return t(
-            "What remains of a first run on a warm GPU, with all graph optimisers off, is the graph's preparation, the "
-            "memory that it allocates, and its kernels: the cases here do not take that apart."
+            "On a warm GPU, with all graph optimisers off, the rest of a first run is the graph's preparation, the "
+            "memory that it allocates, and its kernels: the cases here do not separate these."
         )
     if measured.on_gpu:
         return t(
-            "On a GPU a first run also starts the device, loads kernels and allocates memory: what remains of it with "
-            "all graph optimisers off is that, and the cases here do not take it apart."
+            "On a GPU a first run also starts the device, loads kernels and allocates memory: with all graph "
+            "optimisers off, the rest of the run is these three, and the cases here do not separate them."
         )
     if measured.simulated:
         nothing = t("Nothing about GPUs was measured: the towers are simulated, and all of them run on the CPU.")
@@ -203,7 +203,7 @@ def about_the_rest(measured: Observations) -> str:
     if measured.published:
         unexplained = t(
             "These cases do not explain how much the start of a GPU, copies to it and its memory add to a first "
-            "run, and so not the whole of the published times."
+            "run, and so do not explain all of the published times."
         )
     else:
         unexplained = t(

@@ -75,7 +75,7 @@ def about_more_images(measured: Observations, step: Step | None) -> str:
     if wrong:
         text = t(
             "Folding of up to {most:,.0f} images predicts it elsewhere with {images} images: the images of a tower are "
-            "not all that decides.",
+            "not the only cause.",
             most=folded_images,
             images=in_words(f"{images:,}" for images in wrong),
         )
@@ -88,9 +88,11 @@ def about_more_images(measured: Observations, step: Step | None) -> str:
         most=folded_images,
     )
     if measured.on_gpu:
-        memory = t("Too little memory on a GPU would follow them as well; its peak tells.")
+        memory = t(
+            "Too little memory on a GPU would follow them, too; the peak of its memory shows whether it is the cause."
+        )
     else:
-        memory = t("And no GPU's memory makes it, as there is no GPU here.")
+        memory = t("And GPU memory does not make it, as there is no GPU here.")
     return prose([*sentences, follows, memory])
 
 

@@ -6,7 +6,7 @@ from tsuishi.report.parts.compared_times import compared
 from .interventions import runs
 from .observations import Observations, amounts, per_cent, towers
 
-# Axes of the first runs that leave out a part of it, with what was done.
+# Axes of first runs that leave out a part, each with the change in words.
 _WARMED = {"warmed": "device"}
 _CONVOLVED = {"warmed": "convolution"}
 _NO_SEARCH = {"autotune": "off"}
@@ -56,7 +56,7 @@ def about_start(measured: Observations) -> str:
 
 
 def _first_runs(measured: Observations, axes: dict[str, str], done: str) -> str:
-    """What first runs take under the axes, beside those of the base case; empty where none was measured."""
+    """The times of first runs with these axes, beside those of the base case; empty without measurements."""
     counts = [*measured.by_towers("first_run_s", **axes)]
     pairs = {
         count: (cold, warm)
@@ -80,7 +80,7 @@ def _first_runs(measured: Observations, axes: dict[str, str], done: str) -> str:
 
 
 def _recurs(measured: Observations) -> str:
-    """How much of what is done once remains after a convolution; empty where later runs take half of a first run."""
+    """The share of one-time work left after a convolution; empty where later runs take half of a first run."""
     later = measured.by_towers("later_run_s")
     cold, warm = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", **_CONVOLVED)
     counts = [count for count in warm if count in cold and count in later and cold[count] > 2 * later[count]]
@@ -88,8 +88,8 @@ def _recurs(measured: Observations) -> str:
         return ""
     left = [max(0.0, warm[count] - later[count]) / (cold[count] - later[count]) for count in counts]
     return t(
-        "So of what does not recur, {shares} remain with {towers} where the device has convolved before: that is not "
-        "its start, nor the loading of its libraries.",
+        "So {shares} of the time that does not recur remain with {towers} where the device has convolved before: this "
+        "part is neither its start nor the loading of its libraries.",
         shares=in_words(per_cent(min(1.0, share)) for share in left),
         towers=towers(counts),
     )

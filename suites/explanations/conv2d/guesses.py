@@ -71,8 +71,8 @@ def about_memory(measured: Observations) -> str:
     if compute is None:
         return measured.why_not(**STEADY)
     held = t(
-        "One GPU held it all (input and output are {held_mib:.0f} MiB together) and convolved it in {seconds}: nothing "
-        "was swapped.",
+        "One GPU held all data (input and output are {held_mib:.0f} MiB together) and convolved them in {seconds}: "
+        "nothing was swapped.",
         held_mib=held_mib,
         seconds=amounts([compute], "compute_s"),
     )
@@ -80,7 +80,7 @@ def about_memory(measured: Observations) -> str:
 
 
 def _peak(measured: Observations) -> str:
-    """The most memory of a GPU that runs as the source made them took, beside what there is."""
+    """The most GPU memory that runs as the source made them took, beside the GPU's memory."""
     peaks = measured.by_towers("peak_device_memory_mib")
     if not peaks or measured.gpu_mib is None:
         return ""
@@ -146,7 +146,7 @@ def about_size(measured: Observations, change: Change) -> str:
 
 
 def _as_the_source_compares(measured: Observations, larger: list[dict[str, int]]) -> str:
-    """First runs over SciPy's loop, of the base case and of these larger cases; empty where none was measured."""
+    """First runs over SciPy's loop, of the base case and of these larger cases; empty without measurements."""
     ratios = {}
     for axes in ({}, *larger):
         first, loop = measured.value("first_run_s", **axes), measured.value("later_run_s", **{**SCIPY, **axes})
@@ -214,10 +214,12 @@ def about_results(measured: Observations) -> str:
     most = max(seconds, key=lambda name: seconds[name])
     values = {"towers": towers([count]), "share": per_cent(seconds["device_to_host_s"] / sum(seconds.values()))}
     if most == "device_to_host_s":
-        answer = t("With {towers} it takes {share} of copying, computing and copying back: it is.", **values)
+        answer = t(
+            "With {towers} it takes {share} of copying, computing and copying back: it is the bottleneck.", **values
+        )
     else:
         answer = t(
-            "With {towers} it takes {share} of copying, computing and copying back: it is not, {phase} is.",
+            "With {towers} it takes {share} of copying, computing and copying back: the bottleneck is {phase}.",
             **values,
             phase=label(most),
         )

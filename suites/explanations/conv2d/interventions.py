@@ -16,7 +16,7 @@ def folding_off(measured: Observations, step: Step | None) -> str:
     if not measured.by_towers("later_run_s", **axes):
         return measured.why_not(**axes)
     still = [count for count, gone in folded(measured, **axes).items() if gone]
-    in_vain = t("But the switch did nothing: the graph was folded all the same with {towers}.", towers=towers(still))
+    in_vain = t("But the switch did nothing: the graph was still folded with {towers}.", towers=towers(still))
     return prose(
         [
             *(runs(measured, quantity, **axes) for quantity in _RUNS),
@@ -28,7 +28,7 @@ def folding_off(measured: Observations, step: Step | None) -> str:
 
 
 def _also_unmerged(measured: Observations) -> str:
-    """That the switch drops more than folding, with what shows it in the graphs that ran."""
+    """Says that the switch drops more than folding, with the evidence in the graphs that ran."""
     more = t(
         "The switch drops the other rewrites of the session's older optimiser too: it changes more than one thing."
     )
@@ -49,12 +49,12 @@ def _also_unmerged(measured: Observations) -> str:
 
 
 def _merging_apart(measured: Observations) -> str:
-    """That towers which are not merged have the step all the same: then the switch acts by folding."""
+    """Says that towers that are not merged still have the step: then the switch acts by folding."""
     step = find_step(measured, "later_run_s", data="random")
     asked, left = (measured.by_towers(f"convolutions_{name}", data="random") for name in ("in_graph", "left_in_graph"))
     if step is None or step.below not in left or left[step.below] != asked.get(step.below):
         return ""
-    return t("Towers that are not alike were not merged, and step all the same {step}.", step=step)
+    return t("Towers that are not alike were not merged, and still step {step}.", step=step)
 
 
 def no_optimisers(measured: Observations, step: Step | None) -> str:
@@ -66,7 +66,7 @@ def no_optimisers(measured: Observations, step: Step | None) -> str:
     start_up = max((first[count] - later[count] for count in later if count in first), default=None)
     if start_up is not None:
         text = t(
-            "They are at most {seconds} longer than later runs: start-up that no optimiser has a part in.",
+            "They are at most {seconds} longer than later runs: start-up without any part of an optimiser.",
             seconds=amounts([max(start_up, 0.0)], "first_run_s"),
         )
         sentences.append(text)
@@ -83,7 +83,7 @@ def random_data(measured: Observations) -> str:
     if merged:
         left = [t("{fewer} instead of {all}", fewer=round(equal[count]), all=round(random[count])) for count in merged]
         text = t(
-            "Towers full of ones had been merged, being the same: with {towers} {convolutions} were left.",
+            "Towers full of ones are the same and had been merged: with {towers} {convolutions} were left.",
             towers=towers(merged),
             convolutions=in_words(left),
         )
@@ -124,7 +124,7 @@ def _what_becomes(measured: Observations, step: Step | None, axes: dict[str, str
     slow, fast = (measured.value(step.quantity, **{**axes, "devices": count}) for count in (step.below, step.above))
     above = towers([step.above])
     if fast is None:
-        return t("What becomes of the step cannot be said: it was not tested with {towers}.", towers=above)
+        return t("Whether the step is still there is open: it was not tested with {towers}.", towers=above)
     if slow is None:
         if Step(step.quantity, step.below, step.above, step.slow, fast).excess < STEP:
             return t("With {towers} a run is as slow as below the step.", towers=above)

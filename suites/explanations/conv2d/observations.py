@@ -29,7 +29,7 @@ _ONES = "ones"
 
 
 def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The axes of the case, on a single device, that all others of a suite are compared with.
+    """The axes of the case, on a single device, with which all other cases of a suite are compared.
 
     It has the axes PLAIN, and the sizes that were planned for the most numbers of devices; among equals, the fewest
     channels, then the smallest filter, then the most cases, then the most images. Its data is "ones" if a plain case
@@ -148,7 +148,7 @@ class Observations:
         return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
 
     def _key(self, axes: Mapping[str, Any], without: Iterable[str] = ("suite",)) -> frozenset[tuple[str, Any]]:
-        """What tells a case from others: its axes, but not usual values that ids leave out, and not those `without`."""
+        """The axes that distinguish a case, without usual values that ids leave out, and without those `without`."""
         said = {axis: value for axis, value in axes.items() if value is not None and axis not in (*without, "suite")}
         known = self._axes
         return frozenset(item for item in said.items() if item[0] not in known or known[item[0]].is_said(item[1], "id"))

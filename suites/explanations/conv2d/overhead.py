@@ -1,4 +1,4 @@
-"""The framework's own overhead: what a run takes however often it convolves, other ways to call it, and Keras."""
+"""The framework's own overhead: the time of a run however often it convolves, other ways to call it, and Keras."""
 
 import math
 
@@ -53,7 +53,7 @@ def _line(measured: Observations, images: int) -> tuple[str, float] | None:
     if line is None:
         return None
     interval = line.t_cost_interval
-    # Of a single trial each, or of few, nothing says what the overhead is at most.
+    # A single trial each, or few, give no upper limit of the overhead.
     most = math.inf if interval is None or line.kinked else max(0.0, interval.high)
     values = {
         "chained": in_words(every),
@@ -67,7 +67,7 @@ def _line(measured: Observations, images: int) -> tuple[str, float] | None:
         seconds = amounts((timed.value for timed in every.values()), "compute_s")
         text = t(
             "A run of {chained} chained convolutions of {images} images takes {seconds}: no line, so overhead and "
-            "computing cannot be told apart.",
+            "computing cannot be separated.",
             **values,
             seconds=seconds,
         )

@@ -115,8 +115,8 @@ def _steps(measured: Observations, first: dict[int, float]) -> list[str]:
         none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
         sentences.append(
             t(
-                "There is no step in {runs}: nowhere do they become faster by {factor} times what sharing the "
-                "work would save.",
+                "There is no step in {runs}: they nowhere become faster by {factor} times the factor that "
+                "sharing the work saves.",
                 runs=none,
                 factor=STEP,
             )

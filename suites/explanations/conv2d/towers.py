@@ -33,7 +33,7 @@ RUN_TIMES = ("first_run_s", "later_run_s")
 RATIOS = (
     WHERE,
     Column("series", "string", "environment, or published hardware"),
-    Column("quantity", "string", "what it is a number of"),
+    Column("quantity", "string", "what the number measures"),
     Column("devices", "integer", "before the step"),
     Column("more_devices", "integer", "after it"),
     Column("ratio", "number", "how many times longer the first of these take than the second"),
@@ -91,7 +91,7 @@ class Towers:
         self.own |= published
 
     def tables(self) -> list[Table]:
-        """A table of what the source ran, and a folded table of all other cases, which are many."""
+        """A table of the source's cases, and a folded table of the many other cases."""
         titles = {
             t("First and later runs against the number of towers"): (self.own, False),
             t("First and later runs of cases that the source did not run"): (self.others, True),

@@ -47,7 +47,7 @@ def test_of_many_sizes_the_best_is_drawn(tmp_path: Path) -> None:
         run.add(training_case(batch_size), TF, [], metrics=[("energy_per_image_j", 1 / batch_size, "J")])
     chart, rows = drawn(energies(compared(run)))
     assert [(row["case"], row["value"]) for row in rows] == [("batch 30", 1 / 30)]
-    assert chart.caption == "Shorter is better. Of cases that differ only in their size, the best one is drawn."
+    assert chart.caption == "Shorter is better. Of cases that differ only in their size, the best is drawn."
 
 
 def test_parts_of_a_step_are_drawn_beside_the_whole(tmp_path: Path) -> None:

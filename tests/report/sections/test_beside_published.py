@@ -76,7 +76,7 @@ def test_where_no_time_was_published_it_says_so(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(limits_case("memory_copy", buffer_mib=1000), TORCH, [], metrics=work(moved=2e9))
     said = [block.text for block in cards_view(evidence_of(run, published=True)).blocks if isinstance(block, Text)]
-    assert said[-1] == "Of the suites that ran here, no time was published."
+    assert said[-1] == "No time was published for the suites that ran here."
 
 
 def test_simulated_and_derived_and_synthetic_are_marked(tmp_path: Path) -> None:

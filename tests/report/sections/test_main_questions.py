@@ -94,7 +94,7 @@ def test_a_case_that_brings_no_number_answers_nothing_and_says_why(tmp_path: Pat
     run.run["questions"] = [question("too large", [of], [[other.id, TF]])]
     found = questions(run)
     assert found.answers[0].state == "cannot be answered"
-    assert found.words(found.answers[0]) == "a case of it is out of memory"
+    assert found.words(found.answers[0]) == "a case of this question is out of memory"
 
 
 def test_a_planned_case_that_was_not_come_to_leaves_its_question_open(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_planned_case_that_was_not_come_to_leaves_its_question_open(tmp_path: 
     run.run["questions"] = [question("half", [of], [[other.id, TF]])]
     found = questions(run)
     assert found.answers[0].state == "open"
-    assert found.words(found.answers[0]) == "nothing was measured of one side yet"
+    assert found.words(found.answers[0]) == "one side was not measured yet"
 
 
 def test_an_explanation_is_what_the_report_finds_out(tmp_path: Path) -> None:

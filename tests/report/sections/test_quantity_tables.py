@@ -95,7 +95,7 @@ def test_a_case_that_failed_keeps_the_row_of_its_published_numbers(tmp_path: Pat
 def test_where_nothing_was_measured_there_are_the_outcomes(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, status="failed", reason="no")
-    assert shown(run) == {"Outcome": [("the one case", TF, "failed")]}
+    assert shown(run) == {"Outcome": [("the only case", TF, "failed")]}
 
 
 def test_replicas_alone_are_no_parity(tmp_path: Path) -> None:

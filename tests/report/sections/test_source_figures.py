@@ -64,7 +64,7 @@ def test_the_command_names_environments_suites_and_gpus(published: Section) -> N
     blocks = of_source(published, "with PyTorch")
     wanted, command, without, on_cpu = blocks[-4:]
     assert isinstance(wanted, Text)
-    assert wanted.text == "To add what was not measured here, on a machine with 2 GPUs:"
+    assert wanted.text == "To add the missing measurements, on a machine with 2 GPUs:"
     suites = "--suite=channels_first,multi_gpu_scaling --profile=quick report"
     assert command == Code(f"invoke build run-suite --env=tf1.13-cu100,torch1.2-cu100 {suites}")
     assert isinstance(without, Text)

@@ -134,7 +134,7 @@ def test_efficiency_is_drawn_for_each_network_with_the_published_one(tmp_path: P
     charts = [block for block in on_two(tmp_path, 128, 256).blocks if isinstance(block, Chart)]
     assert [chart.name for chart in charts] == [f"multi_gpu_scaling-steady-efficiency-{number}" for number in (1, 2)]
     assert charts[0].caption.startswith("steady, cnn10. Speed-up over the number of devices")
-    assert charts[0].caption.endswith("how they scale says nothing about GPUs.")
+    assert charts[0].caption.endswith("their scaling says nothing about GPUs.")
     drawn = next(iter(charts[0].specification["datasets"].values()))
     ours = [row["efficiency"] for row in drawn if row["series"] == TF and row["kind"].startswith("Strong")]
     assert ours == pytest.approx([0.625, 0.625])

@@ -24,7 +24,7 @@ def test_losses_are_compared_between_environments(tmp_path: Path) -> None:
     for environment, loss in ((TF, 2.5), (TORCH, 2.4)):
         run.add(CASE, environment, [], metrics=[("loss", loss, "1")])
     view = loss_distances(compared(run, suite="parity"))
-    assert texts(tables(view)["The loss, between environments"]) == [["the one case", "2", "0.0400"]]
+    assert texts(tables(view)["The loss, between environments"]) == [["the only case", "2", "0.0400"]]
     assert [(row["model"], row["largest_loss_difference"]) for row in view.rows["parity"]] == [
         ("cnn10", pytest.approx(0.04))
     ]

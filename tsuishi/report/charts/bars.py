@@ -58,7 +58,7 @@ def step_parts(comparison: Comparison) -> View:
         for known, part, seconds in times
     ]
     names = [comparison.name(case_id) for case_id in drawn]
-    text = t("Each was timed on its own, so what it adds to the one before is an estimate.")
+    text = t("Each part was timed on its own, so its addition to the part before is an estimate.")
     largest = (
         t("Of cases that differ only in their batch size, the largest is drawn.") if len(drawn) < len(steps) else ""
     )
@@ -110,7 +110,7 @@ def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool
 def _remarks(cases: int, drawn: int, shown: int, largest: bool) -> Iterator[str]:
     yield t("Longer is better.") if largest else t("Shorter is better.")
     if drawn < cases:
-        yield t("Of cases that differ only in their size, the best one is drawn.")
+        yield t("Of cases that differ only in their size, the best is drawn.")
     if shown < drawn:
         yield t("{count} more are not drawn: see the tables.", count=drawn - shown)
 

@@ -44,7 +44,7 @@ def _charts(comparison: Comparison) -> Iterator[tuple[Sweep, list[list[Variant]]
 def _panel_points(groups: list[list[Variant]], sweep: Sweep) -> tuple[dict[str, Any], Points]:
     """The points of small multiples, which share their axes: a panel for each group of variants (and each quantity).
 
-    Returns as sweeps.sweep_points does; of several groups, no residuals.
+    Returns the same as sweeps.sweep_points; for several groups, no residuals.
     """
     drawn = [sweeps.sweep_points(variants, sweep) for variants in groups]
     if len(drawn) == 1:

@@ -42,7 +42,7 @@ CONFIG: dict[str, Any] = {
     "background": None,
     # A screen reader has the caption and the tables; a label for every mark would be noise.
     "aria": False,
-    # Arial and its metric twins are nearly everywhere, so text is as wide as it was reckoned to be.
+    # Arial and its metric twins are nearly everywhere, so text has the calculated width.
     "font": "Arial, Helvetica, Liberation Sans, sans-serif",
     "view": {"stroke": None},
     "axis": {**_TEXT, **_LINES, **_FAINT, "titleFontWeight": 400},

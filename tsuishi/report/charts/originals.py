@@ -50,7 +50,7 @@ def _point(picture: Picture, each: PublishedStanding) -> dict[str, Any]:
     series = picture.series[each.place]
     rule = each.x is None
     where = {"series": each.label, "owner": each.owner, "whose": "" if rule and not each.published else each.owner}
-    # A level is of another quantity than the panel that shows it.
+    # A level's quantity is not that of the panel that shows it.
     panel = label(picture.quantities[0] if series.quantity else each.quantity)
     kind = {"variant": in_language(series.title), "published": each.published, "rule": rule, "panel": panel}
     spread = {"low": None, "high": None} if rule else {"low": each.low, "high": each.high}

@@ -34,8 +34,8 @@ class Sweep(NamedTuple):
     of_epochs: bool = False
     # Whether only charts with a published line are drawn, if any chart has such a line.
     published_first: bool = False
-    # Of the picture of a source: the values below that have a tick even without a point; the scale of its quantities,
-    # without it that of their unit.
+    # Of a source's picture: the values below that have a tick even without a point; the scale of its quantities,
+    # else the scale of their unit.
     ticks: tuple[int, ...] = ()
     scale: Literal["", "linear", "log"] = ""
 
@@ -127,7 +127,7 @@ def _part_single_trials(points: Points) -> None:
 def has_line(trials: Sequence[int]) -> bool:
     """Whether a line joins measured points, each of so many trials.
 
-    Between two points of which one is a single trial, a line would show a trend that nobody measured.
+    A line to a point of a single trial would show a trend that was not measured.
     """
     return len(trials) > 2 or min(trials) > 1
 
@@ -242,7 +242,7 @@ def _fitted(points: Points) -> Points:
 def _line(point: dict[str, Any], found: Fit, least: int, most: int) -> Iterator[dict[str, Any]]:
     """Points of a line between two batch sizes. point: of the line's series.
 
-    A band that reaches 0 has no place on a log scale, and says that next to nothing is known: it is left out.
+    A band that reaches 0 has no place on a log scale, and shows that almost nothing is known: it is left out.
     """
     for x in fitted_sizes(least, most):
         band = None if point["published"] else found.band(x)

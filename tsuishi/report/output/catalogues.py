@@ -1,6 +1,7 @@
 """Catalogues of the languages of a report, brought up to date by `python -m tsuishi.report.output.catalogues`.
 
-What is new is then there, untranslated; what no report says any more is gone. A language begins as an empty file.
+New messages are added untranslated; messages that no report has any more are removed. A language begins as an empty
+file.
 """
 
 import ast
@@ -33,7 +34,7 @@ def messages(root: Path) -> Catalog:
 
 
 def update(catalogue: Path, root: Path) -> None:
-    """Write a catalogue anew: every message with the translation it has. No dates and no places: they only change."""
+    """Write a catalogue anew: every message with the translation it has. No dates or places, as they often change."""
     with catalogue.open(encoding="utf-8") as file:
         known = read_po(file)
     wanted = messages(root)

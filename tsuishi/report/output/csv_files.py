@@ -10,12 +10,12 @@ from tsuishi.report.parts.blocks import TableValues
 from tsuishi.results.frames import is_nothing
 from tsuishi.results.schema import exact
 
-# Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells. There
-# is no such beginning in what is read ahead, so that it is read once.
+# Where text would begin a formula in a spreadsheet, also if semicolons or tabs separate the cells. The text that is
+# read ahead contains no such beginning, so it is read once.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=(?:[^\S\t\n]|["'])*[=+\-@＝＋－＠])""")
 _ROWS = 20_000
 _NOTHING = {type(None), type(pd.NA)}
-# What stands for nothing among numbers.
+# Values that stand for a missing number.
 _NO_NUMBER = {repr(None), repr(float("nan")), repr(pd.NA)}
 
 
@@ -42,7 +42,7 @@ def _cells(values: Sequence[Any]) -> list[str]:
         return [""] * len(values)
     if kinds <= {float, int}:
         return ["" if text in _NO_NUMBER else text for text in map(repr, values)]
-    # Of the others there are few that are the same, and 1 is the same as True.
+    # Few other values are equal, and 1 equals True.
     if kinds in ({str}, {bool}):
         known = {value: _cell(value) for value in set(values)}
         return list(map(known.__getitem__, values))

@@ -45,7 +45,7 @@ _MEMBERS = {
 class Report:
     """A report that was written; see Page for its verdicts and lines.
 
-    `slower`: a line for each case that is slower than its baseline. `unchecked`: why no case could be; empty otherwise.
+    `slower`: a line for each case that is slower than its baseline. `unchecked`: why no case could be; else empty.
     """
 
     index: Path
@@ -66,7 +66,7 @@ class Against:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Switch the collector of cycles off meanwhile: it finds next to none, and takes a third of the time."""
+    """Switch the collector of cycles off meanwhile: it finds almost no cycles, and takes a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,9 +92,9 @@ def make_report(
 
     Whatever was in `out` is replaced once the new report is complete, and stays if the report cannot be made.
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
-    UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where the
-    runs `against` which these are held have the same trials. history: of the user's runs; these are among them.
-    left_out: the numbers of the user's other runs, by the facts that make another machine of theirs.
+    UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where
+    the runs of the baseline `against` have the same trials. history: of the user's runs; these are among them.
+    left_out: the numbers of the user's runs on other machines, by the facts that differ.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts.figures import CONFIG, PALETTE
 
-# What fields are called in tooltips; all others are called what their axes are.
+# The names of fields in tooltips; all other fields have the names of their axes.
 _FIELDS = {
     "series": mark("series"),
     "environment": mark("environment"),
@@ -62,8 +62,8 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
 def explorer(data: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to draw the telemetry of any trial: the trials, and one chart that gets their data by name.
 
-    `data` as report/telemetry.py makes it. Panels have the names of their quantities; of each trial those are drawn
-    that it has. Data are `phases` (name, begin_s, end_s) and of each quantity rows of elapsed_s, device and value.
+    `data` as report/telemetry.py makes it. Panels have the names of their quantities; each trial shows its own
+    quantities. Data are `phases` (name, begin_s, end_s) and of each quantity rows of elapsed_s, device and value.
     """
     chart = {
         "vconcat": [_panel(quantity, title) for quantity, title in data["quantities"].items()],
@@ -81,7 +81,7 @@ def embedded(value: Any) -> Markup:
 
 
 def packed_json(value: Any) -> Markup:
-    """JSON, compressed by gzip, as base64: a tenth of it. The same bytes each time."""
+    """JSON, compressed by gzip, as base64: a tenth of the size. The same bytes each time."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii"))  # noqa: S704  base64
 
@@ -158,7 +158,7 @@ def _fade(unit: dict[str, Any], chosen: str) -> None:
 
 
 def _points(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points nobody sees on lines without points, since a line has no value to tell, and its points have."""
+    """Invisible points on lines without points: a line has no value for a tooltip, but its points have."""
     marks = {_mark(layer)["type"] for layer in layers if "mark" in layer}
     if "line" not in marks or "point" in marks:
         return []

@@ -1,4 +1,4 @@
-"""The page as data: report.json, with everything that the page shows, and report.schema.json, which says what it is."""
+"""The page as data: report.json, with everything that the page shows, and report.schema.json, which describes it."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class SectionData:
 @as_data
 @dataclass(frozen=True, kw_only=True)
 class RunData:
-    """A run, as it was recorded; `created_at` in UTC.
+    """A run, as recorded; `created_at` in UTC.
 
     `files`: how far they are known to be what its runner wrote; `digest`: of the whole run, where `invoke verify` read
     everything as it is now and had no fault; `altered`: the files that differ.
@@ -51,7 +51,7 @@ class RunData:
 @as_data
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentData:
-    """An environment; `column` is what it is called on the page."""
+    """An environment; `column` is its name on the page."""
 
     column: str
     name: str
@@ -126,7 +126,7 @@ def _runs(evidence: Evidence) -> Iterator[RunData]:
 
 
 def _environments(evidence: Evidence) -> Iterator[EnvironmentData]:
-    """Every column of the page, with the id of what was built; an environment that never started has none."""
+    """Every column of the page, with the id of the built environment; an environment that never started has no id."""
     outcomes, trials = evidence.outcomes, evidence.results.trials
     known = trials.drop_duplicates("column").set_index("column").to_dict("index")
     for column, name in sorted({*zip(outcomes["column"], outcomes["environment"], strict=True)}):

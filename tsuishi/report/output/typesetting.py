@@ -22,7 +22,7 @@ from tsuishi.report.parts.wording import Table
 
 # What stands for the characters that mean something in Markdown.
 _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~#"})
-# A command that a text asks for, code in both formats: texts of runs may hold any, so it has no sign of a format.
+# A command in a text, set as code in both formats. Texts of runs may contain any command: it has no sign of a format.
 _COMMAND = re.compile(r"(`invoke [^`<>&|\\\n]+`)")
 # What templates show of a cell.
 _SHOWN = attrgetter("kind", "best", "tone", "exact", "text", "notes")
@@ -52,7 +52,7 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
 
 
 def _live(chart: Chart) -> dict[str, Any]:
-    """A chart that answers; as it is where an explanation draws it in another form."""
+    """A chart that answers; unchanged where an explanation draws it in another form."""
     try:
         return interactive.live(chart.specification)
     except (AttributeError, KeyError, TypeError):
@@ -80,8 +80,8 @@ def section_as_markdown(section: Section, templates: Path, kept_in: Path | None 
 class Compiled(BytecodeCache):
     """Keeps compiled templates in a folder, as compiling takes longer than a small report takes otherwise.
 
-    What is kept has the seal of this user, for templates of this format and the code of this module: Python runs it.
-    Without a folder, or in one that cannot be written, nothing is kept.
+    Kept templates have the seal of this user, for templates of this format and the code of this module: Python runs it.
+    Without a folder that can be written, nothing is kept.
     """
 
     def __init__(self, kept_in: Path | None, format: str) -> None:
@@ -145,7 +145,7 @@ def _cells(table: Table) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def html(value: Any) -> str:
-    """Text that stands for itself in HTML; what is Markup stays as it is."""
+    """Text, escaped for HTML; Markup stays unchanged."""
     return value if isinstance(value, Markup) else _escaped_for_html(str(value))
 
 
@@ -155,11 +155,11 @@ def with_code(value: Any) -> Markup:
 
 
 def markdown(value: Any) -> str:
-    """Text that stands for itself in Markdown, in a table too; what is Markup stays as it is."""
+    """Text, escaped for Markdown, also for tables; Markup stays unchanged."""
     return value if isinstance(value, Markup) else _escaped_for_markdown(str(value))
 
 
-# Most of what tables say they say many times.
+# Tables repeat most of their texts many times.
 @cache
 def _escaped_for_html(text: str) -> Markup:
     return escape(text)

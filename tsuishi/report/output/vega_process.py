@@ -1,6 +1,6 @@
 """A process that draws: JSON lines with a Vega-Lite specification, or with nothing, become JSON lines.
 
-With the name of a file, the script alone is written to it.
+Given the name of a file, it writes only the script, to this file.
 
 It imports nothing else of tsuishi, so it draws at once, while reports are still reading.
 """
@@ -20,7 +20,7 @@ def drawn(draw: str = "") -> str:
     """The SVG of a specification (JSON); without it, the script. Raises ValueError where it cannot be drawn."""
     if not draw:
         return str(vl_convert.javascript_bundle(_SNIPPET))
-    # A chart has all its data in it; what names an address would be asked for.
+    # A chart contains all its data; data at an address would be fetched.
     return str(vl_convert.vegalite_to_svg(draw, allowed_base_urls=[]))
 
 
@@ -37,9 +37,9 @@ def main() -> None:
     if sys.argv[1:]:
         Path(sys.argv[1]).write_text(drawn(), encoding="utf-8")
         return
-    # What is drawn can wait: the page is still being made.
+    # Drawings can wait: the page is still being made.
     os.nice(19)
-    # The first drawing takes longest; it may as well be made before any is asked for.
+    # The first drawing takes longest; so it is made before the first request.
     drawn(draw='{"data": {"values": []}, "mark": "point"}')
     for answer in answers(sys.stdin):
         print(answer, flush=True)

@@ -58,7 +58,7 @@ class Code:
 
 
 def _drawn(specification: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """What a chart draws, by data set."""
+    """The data of a chart, by data set."""
     return dict(sorted(specification.get("datasets", {}).items()))
 
 
@@ -67,7 +67,7 @@ def _drawn(specification: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 class Chart:
     """A chart: a Vega-Lite specification with its data. `caption`: what it shows, in words.
 
-    The drawing is charts/<name>.svg; `values` are what it draws, by data set.
+    The drawing is charts/<name>.svg; `values` are its data, by data set.
     """
 
     block: Literal["chart"] = field(default="chart", init=False)
@@ -88,8 +88,8 @@ class Explorer:
     data: dict[str, Any]
 
 
-# How sure readers can be of a highlight: it is a statement of the report's family, or one whose trials are compared at
-# 99.9 % (certain); numbers of a source (printed); or what nobody asked before the measurement (seen).
+# How sure readers can be of a highlight: a statement of the report's family, or from trials compared at 99.9 %
+# (certain); numbers of a source (printed); or findings that no question asked for before the measurement (seen).
 Certainty = Literal["certain", "printed", "seen"]
 
 
@@ -165,7 +165,7 @@ TableValues = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
 class View:
     """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in columns.py.
 
-    `tables`: CSV files that are this view's alone, by column, as rows would be most of the work of a large table.
+    `tables`: CSV files of this view alone, by column, as rows would be most of the work for a large table.
     """
 
     blocks: tuple[Block, ...] = ()
@@ -212,9 +212,9 @@ class BaselineCase(NamedTuple):
 
 
 class BaselineOutcome(NamedTuple):
-    """What a comparison with a baseline came to. `anchor`: of the section with the evidence.
+    """The result of a comparison with a baseline. `anchor`: of the section with the evidence.
 
-    unchecked: why no case could be slower; empty where one could.
+    unchecked: why no case could be slower; else empty.
     """
 
     summary: str

@@ -47,18 +47,18 @@ def ratio_columns(logarithm: Contrast | None) -> dict[str, float | None]:
 _CASE_ID = Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere")
 _ENVIRONMENT = Column("environment", "string", "environment, with its id and machine where several share its name")
 _SERIES = Column("series", "string", "environment, or published hardware")
-_QUANTITY = Column("quantity", "string", "what it is a number of")
+_QUANTITY = Column("quantity", "string", "what the number measures")
 _UNIT = Column("unit", "string", "of the quantity; 1 is a pure number")
 _SIMULATED = Column("simulated", "boolean", "some devices were not distinct real GPUs")
 _SYNTHETIC = Column("synthetic", "boolean", "the data were made up")
-_DERIVED = Column("derived", "boolean", "no full epoch was run, or it is reckoned from the work of a step")
+_DERIVED = Column("derived", "boolean", "no full epoch was run, or it is calculated from the work of a step")
 _SPREAD: Columns = (
-    Column("low", "number", "smallest trial, or lower quartile of the blocks of the only one"),
-    Column("high", "number", "largest trial, or upper quartile of the blocks of the only one"),
+    Column("low", "number", "smallest trial; of a single trial, lower quartile of its blocks"),
+    Column("high", "number", "largest trial; of a single trial, upper quartile of its blocks"),
 )
 _BLOCKS = Column("blocks", "integer", "timed blocks it rests on")
 _RATIO: Columns = _interval("ratio", "over the reference's, of geometric means over trials")
-_REFERENCE = Column("reference", "string", "environment that ratios are to")
+_REFERENCE = Column("reference", "string", "environment that ratios compare with")
 EVERY_AXIS = AxisColumns()
 WHERE = AxisColumns((SUITE, PROTOCOL))
 _LINE: Declared = (WHERE, _SERIES, Column("published", "boolean", "not ours"), AxisColumns(of_lines=True))
@@ -74,19 +74,19 @@ _REGIONS: Columns = tuple(
 )
 _RESULT: Columns = (
     Column("estimate", "number", "of the check: its mean, or the comparison that decides"),
-    Column("low", "number", "lower end of its 95 % interval per comparison, from which no word follows"),
+    Column("low", "number", "lower end of its 95 % interval per comparison, which decides nothing"),
     Column("high", "number", "upper end of that interval"),
     Column("trials", "integer", "of the case with the fewest"),
 )
 _FAMILY: Columns = (
-    Column("level", "number", "the word follows from the interval of confidence 1 - level; empty: no look yet"),
+    Column("level", "number", "the verdict follows from the interval of confidence 1 - level; empty: no look yet"),
     Column("family_low", "number", "lower end of that interval"),
     Column("family_high", "number", "upper end of that interval"),
 )
 _JUDGED: Columns = (
     *_RESULT,
     Column("cases", "integer", "that are compared"),
-    Column("statuses", "string", "of the cases, where these are what is judged"),
+    Column("statuses", "string", "of the cases, where statuses are judged"),
     Column("p_hold", "number", "the smallest a with which the 1 - a interval lies where the claim holds"),
     Column("p_direction", "number", "the smallest a with which it lies where the claim's direction does"),
     Column("p_against", "number", "the smallest a with which it lies outside of that"),
@@ -105,8 +105,8 @@ TABLES: dict[str, Declared] = {
         Column("kind", "string", "of check: ratio, order, equal, trend, presence, imbalance or fit"),
         Column("verdict", "string", "of the whole claim"),
         Column("hindrance", "string", "why it is not tested"),
-        Column("stated", "boolean", "the source says it; else it follows from what the source says"),
-        Column("what", "string", "what is compared with what"),
+        Column("stated", "boolean", "the source states it; else it follows from the source"),
+        Column("what", "string", "the value that the check computes, in words"),
         *_REGIONS,
         *_JUDGED,
         *_FAMILY,
@@ -136,7 +136,7 @@ TABLES: dict[str, Declared] = {
         _QUANTITY,
         _UNIT,
         _ENVIRONMENT,
-        Column("status", "string", "what became of its repetitions, each once"),
+        Column("status", "string", "statuses of its repetitions, each once"),
         Column("geometric_mean", "number", "over trials, in the unit"),
         Column("trials", "integer", "how many"),
         _REFERENCE,
@@ -202,7 +202,7 @@ TABLES: dict[str, Declared] = {
         Column("low", "number", "end of its 95 % interval, from the scatter of trials; empty for single trials"),
         Column("high", "number", "its other end"),
         Column("trials", "integer", "of the session"),
-        Column("changed", "string", "conditions of the machine that were others than in these runs"),
+        Column("changed", "string", "conditions of the machine that differ from these runs"),
     ),
     "cards": (
         Column("device", "string", "what computed: the CPU or the GPU"),
@@ -221,7 +221,7 @@ TABLES: dict[str, Declared] = {
         _CASE_ID,
         EVERY_AXIS,
         _ENVIRONMENT,
-        Column("status", "string", "what became of its repetitions, each once"),
+        Column("status", "string", "statuses of its repetitions, each once"),
         _QUANTITY,
         _UNIT,
         Column("estimate", "number", "geometric mean over trials; arithmetic where a trial is 0 or less"),
@@ -239,7 +239,7 @@ TABLES: dict[str, Declared] = {
         _SERIES,
         Column("largest_fitted", "integer", "batch size, in images"),
         Column("smallest_out_of_memory", "integer", "batch size, in images"),
-        Column("not_in_table", "string", "batch sizes the source has of other cases, and none of this"),
+        Column("not_in_table", "string", "batch sizes the source has for other cases, but not for this"),
     ),
     "throughput_model": (
         *_LINE,
@@ -250,9 +250,9 @@ TABLES: dict[str, Declared] = {
         Column(
             "lack_of_fit_p", "number", "of the F test: small where batch sizes are off the line by more than scatter"
         ),
-        Column("decided_by", "integer", "batch size without which the line is another"),
+        Column("decided_by", "integer", "batch size without which the line differs"),
         Column("largest_residual_percent", "number", "of the point farthest off the line"),
-        *_interval("v0_images_per_s", "ideal speed, of images or what else the suite's batches are of"),
+        *_interval("v0_images_per_s", "ideal speed, of images or other items of the suite's batches"),
         *_interval("t_cost_s", "cost time of a step"),
         *_interval("b_half_images", "batch size at which half of v0 is reached"),
     ),
@@ -268,9 +268,9 @@ TABLES: dict[str, Declared] = {
         EVERY_AXIS,
         _SERIES,
         Column("kind", "string", "strong: the same global batch; weak: the same batch per device"),
-        Column("baseline_devices", "integer", "devices that it is held against: one, or those of one node"),
-        Column("baseline_batch_size", "integer", "batch that it is held against, in images"),
-        Column("speedup", "number", "images/s over those that it is held against"),
+        Column("baseline_devices", "integer", "devices that it is compared with: one, or those of one node"),
+        Column("baseline_batch_size", "integer", "batch that it is compared with, in images"),
+        Column("speedup", "number", "images/s over those that it is compared with"),
         Column("low", "number", "end of the speed-up's 95 % interval, per comparison; empty for too few trials"),
         Column("high", "number", "its other end"),
         Column("efficiency", "number", "speed-up over how many times as many devices"),
@@ -291,7 +291,7 @@ TABLES: dict[str, Declared] = {
         Column("device", "string", "host, or gpu<index>"),
         Column("begin_s", "number", "since the trial started: from here on the samples are averaged"),
         Column("utilisation_percent", "number", "host: all CPUs together; GPU: share of time with a kernel running"),
-        Column("memory_mib", "number", "host: of the trial's processes; GPU: in use, by anybody"),
+        Column("memory_mib", "number", "host: of the trial's processes; GPU: in use, by all programs"),
         Column("power_w", "number", "GPU: power draw"),
         Column("sm_clock_mhz", "number", "GPU: clock of the multiprocessors"),
         Column("temperature_c", "number", "GPU: core temperature"),
@@ -299,18 +299,18 @@ TABLES: dict[str, Declared] = {
     "diagnosis": (
         AxisColumns((SUITE,)),
         _ENVIRONMENT,
-        Column("topic", "string", "what it is about"),
+        Column("topic", "string", "the subject of the text"),
         Column("text", "string", "what the cases say"),
     ),
     "questions": (
         Column("run_id", "string", "the run that asked it"),
         Column("question", "string", "its id: suite or source, question or claim, environments"),
-        Column("title", "string", "what is asked"),
+        Column("title", "string", "the question in words"),
         Column("main", "boolean", "named as a main question before anything was measured"),
         Column("state", "string", "answered, open, or cannot be answered"),
-        Column("answer", "string", "what was found, in words"),
+        Column("answer", "string", "the answer in words"),
         Column("ratio", "number", "of a comparison: first side over second, of geometric means over trials"),
-        Column("low", "number", "lower end of its 95 % interval per comparison, from which no word follows"),
+        Column("low", "number", "lower end of its 95 % interval per comparison, which decides nothing"),
         Column("high", "number", "upper end of that interval"),
         *_FAMILY,
         Column("trials", "integer", "of the case with the fewest"),
@@ -323,7 +323,7 @@ TABLES: dict[str, Declared] = {
         Column("largest_percent", "number", "that of the case with the most"),
         Column("cases", "integer", "with two trials or more"),
         Column("trials", "integer", "of these cases"),
-        Column("p", "number", "of Bartlett's test that all cases scatter alike; it chooses nothing"),
+        Column("p", "number", "of Bartlett's test that all cases scatter alike; nothing depends on it"),
     ),
     "steadiness": (
         Column("session", "string", "the run, and the number of the call that measured"),
@@ -332,7 +332,7 @@ TABLES: dict[str, Declared] = {
         Column("change_percent", "number", "of step times, from the session's first trial to its last"),
         Column("low_percent", "number", "lower end of its 95 % interval"),
         Column("high_percent", "number", "upper end of it"),
-        Column("p", "number", "how often so much is seen where nothing changes"),
+        Column("p", "number", "how often so large a change is seen where nothing changes"),
     ),
     "limits": (
         Column("machine_record", "string", "records/machine-<id>.json of the run"),
@@ -344,7 +344,7 @@ TABLES: dict[str, Declared] = {
         Column("high", "number", "its other end"),
     ),
     "environments": (
-        Column("field", "string", "what of it"),
+        Column("field", "string", "a fact of the environment"),
         _ENVIRONMENT,
         Column("value", "string", "as recorded"),
     ),

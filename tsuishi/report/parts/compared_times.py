@@ -1,4 +1,4 @@
-"""Comparisons of times in the sentences of explanations, with what the trials show of them."""
+"""Comparisons of times in the sentences of explanations, with the evidence of the trials."""
 
 import math
 from collections.abc import Mapping
@@ -72,7 +72,7 @@ def ratio_of_ratios(above: tuple[Timed, Timed], below: tuple[Timed, Timed]) -> C
 
 
 def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
-    """Which of the two takes longer, and how many times as long, with what the trials show of it. Both are above 0."""
+    """Which of the two takes longer, and how many times as long, with the evidence of the trials. Both are above 0."""
     logarithm = ours.over(theirs)
     slower, faster = (us, them) if logarithm.value > 0 else (them, us)
     value = math.exp(abs(logarithm.value))

@@ -158,7 +158,7 @@ class Comparison:
     def name(self, case_id: str) -> str:
         """The name of a case: the axes in which it differs from the others, in words."""
         if case_id not in self._names:
-            self._names[case_id] = case_text(self.axes[case_id], self.varying) or t("the one case")
+            self._names[case_id] = case_text(self.axes[case_id], self.varying) or t("the only case")
         return self._names[case_id]
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -136,9 +136,10 @@ class Explanation:
 
 
 class Guarded(Explanation):
-    """The explanation of a suite by the class of its workload, which cannot lose the report.
+    """The explanation of a suite by the class of its workload, whose errors cannot lose the report.
 
-    Where that raises an error, or gives what no page can show, `trouble` says why, and nothing more is asked of it.
+    Where the class raises an error, or gives an answer that no page can show, `trouble` says why, and the class is not
+    asked again.
     """
 
     def __init__(self, evidence: Evidence, suite: str, kind: type[Explanation], trouble: str = "") -> None:
@@ -229,7 +230,7 @@ def _kinds(suites: Path | None) -> dict[str, tuple[type[Explanation], str]]:
     taken = {*columns.TABLES}
     if suites is None:
         return found
-    # A package that is not there under any other name: explanations of several checkouts do not meet.
+    # Each checkout's package has a name of its own: explanations of several checkouts do not meet.
     package = ModuleType(f"explanations_{digest(str(suites))}")
     package.__path__ = [str(suites / FOLDER)]
     sys.modules[package.__name__] = package
@@ -256,7 +257,7 @@ def _kind(module: ModuleType, taken: Set[str]) -> type[Explanation]:
 
 
 def _checked(answer: _Said, of: Any) -> _Said:
-    """The answer, if it is of this type. Raises ValueError for another one."""
+    """The answer, if it is of this type. Raises ValueError for another type."""
     TypeAdapter(of).dump_python(answer, warnings="error")
     return answer
 

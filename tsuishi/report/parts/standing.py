@@ -14,7 +14,7 @@ from tsuishi.specs.pictures import Picture, PictureSeries
 from tsuishi.specs.source import Number, Source
 from tsuishi.verdicts.evidence import Evidence
 
-# Made-up data give accuracies that no source's can be compared with.
+# Accuracies on made-up data cannot be compared with a source's.
 _OF_REAL_DATA = "accuracy"
 _MOST_DECIMALS = 4
 
@@ -28,7 +28,7 @@ class PublishedStanding(NamedTuple):
 
     `owner`: an environment, or the name of published hardware. `place`: the number of the series. `who`: the owner with
     its hardware, and the kind of its cases where the series has several; `label`: `who` and the series. `value` is None
-    for a case of ours without it; `cell` then says why. low, high: the ends of its spread. `step_term`: of the
+    for our cases without a value; `cell` then says why. low, high: the ends of its spread. `step_term`: of the
     logarithm of the time of the case's step.
     """
 
@@ -62,7 +62,7 @@ def published_values(source: Source, picture: Picture) -> list[PublishedStanding
         for number in numbers
         if number.quantity in (picture.line or picture.wanted(series)) and number.may_be(*picture.selections(series))
     ]
-    # Hardware of which one series alone is known needs no second name.
+    # Hardware with a single known series needs no second name.
     known: dict[str, set[int]] = {}
     for place, number in found:
         known.setdefault(number.hardware, set()).add(place)

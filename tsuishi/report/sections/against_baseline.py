@@ -1,4 +1,4 @@
-"""Runs against their baseline: which cases are slower, which are not, what has no match, and what differs beside."""
+"""Runs against their baseline: which cases are slower, which are not, what has no match, and what else differs."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class AgainstBaseline:
         self._unmatched = list(self._without_match())
 
     def section(self) -> Section:
-        """What became slower, then every compared case, what was not compared, and what differs beside."""
+        """What became slower, then every compared case, what was not compared, and what else differs."""
         slower = [self._sentence(pace) for pace in self._paces if pace.standing == "slower"]
         conditions = differing_conditions(self._baseline)
         blocks: list[Block] = [Heading(t("Against the baseline")), Text(self.summary), Text(self._rule())]
@@ -73,7 +73,7 @@ class AgainstBaseline:
         return Section("baseline", t("Against the baseline"), (view,), folded=False)
 
     def cases(self) -> tuple[BaselineCase, ...]:
-        """Every case for CI: it is slower where any of its quantities is, and open where another is open."""
+        """Every case for CI: it is slower if any of its quantities is slower, else open if any is open."""
         found: dict[tuple[str, str], list[Pace]] = {}
         for pace in self._paces:
             found.setdefault((pace.place.case_id, pace.place.column), []).append(pace)
@@ -90,7 +90,7 @@ class AgainstBaseline:
 
     @property
     def unchecked(self) -> str:
-        """Why no case could be slower than the baseline, for the command line; empty where one could."""
+        """Why no case could be slower than the baseline, for the command line; else empty."""
         if not self._paces:
             return "no case was compared with the baseline"
         if all(min(pace.sessions) < FEWEST_TRIALS for pace in self._paces):

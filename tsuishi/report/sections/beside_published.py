@@ -57,7 +57,7 @@ def cards_view(evidence: Evidence) -> View:
     blocks: list[Block] = [
         Heading(t("Your card beside the published ones")),
         Text(t("How many times as fast, over the cases that both have. Other hardware, so no verdict follows.")),
-        Bullets(sentences) if sentences else Text(t("Of the suites that ran here, no time was published.")),
+        Bullets(sentences) if sentences else Text(t("No time was published for the suites that ran here.")),
     ]
     if every_card:
         blocks.append(_table(evidence, every_card))

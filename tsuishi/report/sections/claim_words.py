@@ -56,12 +56,12 @@ def selection_text(selection: Mapping[str, Any], always: bool = False) -> str:
 
 
 def _cases_text(selection: Selection) -> str:
-    """The cases of a selection; with usual values where words spare all of it."""
+    """The cases of a selection; with usual values if the text would be empty without them."""
     return selection_text(selection) or selection_text(selection, always=True) or t("all cases")
 
 
 def _sides_text(first: Selection, second: Selection) -> tuple[str, str]:
-    """Two sides in words. Where words spare all of a side, both have their values on each axis that either names."""
+    """Two sides in words. If a side's text would be empty, both have their values on each axis that either names."""
     texts = selection_text(first), selection_text(second)
     if all(texts) or not (first or second):
         return texts
@@ -194,13 +194,13 @@ def _explained(outcome: CheckResult, level: float) -> str:
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
     if outcome.absent and outcome.p_hold > level and outcome.p_against > level:
         absent = "; ".join(dict.fromkeys(map(_absent_text, outcome.absent)))
-        return t("{what}: {found}. It takes cases that have no number: {absent}.", absent=absent, **fields)
+        return t("{what}: {found}. It needs cases that have no number: {absent}.", absent=absent, **fields)
     if outcome.p_hold <= level:
-        return t("{what}: {found}, all of it {hold}, where the claim holds.", **fields)
+        return t("{what}: {found}, entirely {hold}, where the claim holds.", **fields)
     if outcome.p_direction <= level:
         return t("{what}: {found}, in the claimed direction ({direction}), not surely {hold}.", **fields)
     if outcome.p_against <= level:
-        return t("{what}: {found}, none of it {direction}, where the claim would hold.", **fields)
+        return t("{what}: {found}, nowhere {direction}, where the claim would hold.", **fields)
     return t("{what}: {found}, partly {hold} and partly not.", **fields)
 
 
@@ -225,29 +225,30 @@ def takes(judgement: Judgement) -> str:
             count=max(map(int, claim.named(DEVICES)), default=1),
         )
     if judgement.hindrance == "synthetic":
-        return t("It is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
+        return t("The claim is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
     if judgement.hindrance == "shortened" and judgement.epochs and judgement.epochs.count:
         return t(
-            "It is about the accuracy after {epochs} epochs of {images} images, and this trained less: --profile full.",
+            "The claim is about the accuracy after {epochs} epochs of {images} images, and this run trained less: "
+            "--profile full.",
             epochs=judgement.epochs.count, images=f"{judgement.epochs.images:,}",
         )  # fmt: skip
     if judgement.hindrance == "shortened":
-        return t("It is about the accuracy after the whole training, and this trained less: --profile full.")
+        return t("The claim is about the accuracy after the whole training, and this run trained less: --profile full.")
     if judgement.hindrance == "other hardware":
         return _scope_text(claim.scope)
     suites, frameworks, named = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK, ENVIRONMENT))
     if judgement.hindrance == "no environment":
         if named:
             return t(
-                "None of its cases was run. A test needs suite {suites} in each of {environments}.",
+                "No case of the claim was run. A test needs suite {suites} in each of {environments}.",
                 suites=in_words(suites), environments=in_words(named),
             )  # fmt: skip
         if frameworks:
             return t(
-                "None of its cases was run. A test needs suite {suites} in an environment with {frameworks}.",
+                "No case of the claim was run. A test needs suite {suites} in an environment with {frameworks}.",
                 suites=in_words(suites), frameworks=in_words(frameworks),
             )  # fmt: skip
-        return t("None of its cases was run. A test needs suite {suites}.", suites=in_words(suites))
+        return t("No case of the claim was run. A test needs suite {suites}.", suites=in_words(suites))
     missing = [outcome for outcome in judgement.outcomes if isinstance(outcome, Missing)]
     return prose(map(_missing_text, missing[:1]))
 
@@ -256,10 +257,12 @@ def _scope_text(scope: Scope | None) -> str:
     """The hardware on which a claim can be judged, which is not that of the run."""
     if scope and scope.gpu_memory_gib:
         memory = bounds_text(scope.gpu_memory_gib)
-        return t("It is about GPUs with {memory} GiB of memory, and these have another size.", memory=memory)
+        return t(
+            "The claim is about GPUs with {memory} GiB of memory, and these GPUs have another size.", memory=memory
+        )
     if scope and scope.peer_to_peer is False:
-        return t("It is about GPUs that cannot reach each other's memory, and these can, or did not say.")
-    return t("It is about GPUs that can reach each other's memory, and these cannot, or did not say.")
+        return t("The claim is about GPUs that cannot reach each other's memory, and these can, or did not say.")
+    return t("The claim is about GPUs that can reach each other's memory, and these cannot, or did not say.")
 
 
 def _missing_text(missing: Missing) -> str:

@@ -192,7 +192,7 @@ def _machine_rows(record: MachineRecord) -> Iterator[tuple[str, str]]:
 
 
 def fact_label(name: str) -> str:
-    """The label of a fact of a machine, by its name in same_machine.FACTS; a name that nobody knows is its own."""
+    """The label of a fact of a machine, by its name in same_machine.FACTS; an unknown name is its own label."""
     return t(same_machine.FACTS[name].label) if name in same_machine.FACTS else name
 
 
@@ -244,7 +244,7 @@ def _reach(record: MachineRecord) -> str | None:
 
 
 def _gpu(gpu: GpuRecord) -> Iterator[str]:
-    """What is known of a GPU beside its name, in words."""
+    """The known facts of a GPU beside its name, in words."""
     known = dict(gpu)
     for name in dict.fromkeys((*_GPU_WORDS, *known)):
         if name != "name":

@@ -226,8 +226,8 @@ def _notes() -> list[str]:
             percent=KINK_PERCENT,
         ),
         t(
-            "Near a line, whatever they are: through three batch sizes that rise a line nearly always fits, so that it "
-            "is assumed and hardly tested. It takes four."
+            "Near a line, whatever they are: a line nearly always fits three batch sizes that rise, so the line is "
+            "assumed and hardly tested. A test takes four."
         ),
         t(
             "Kink: more than {percent:g} % off the line, for instance where a library chooses another algorithm "

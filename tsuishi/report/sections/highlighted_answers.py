@@ -118,7 +118,7 @@ def _interval(answer: Answer) -> tuple[Ratio, float]:
 
 
 def _title(questions: Questions, answer: Answer) -> str:
-    """What a comparison found that is decided."""
+    """The finding of a comparison that is decided."""
     assert answer.ratio
     assert answer.decision
     of, to = questions.sides(answer)

@@ -115,7 +115,7 @@ def _limits(evidence: Evidence) -> Iterator[Candidate]:
     row = max(near, key=lambda each: each["value"])
     suite = str(row[SUITE])
     case = case_text(evidence.axes[row["case_id"]])
-    title = t("{case} reaches {percent} % of what its device can do", case=case, percent=round(100 * row["value"]))
+    title = t("{case} reaches {percent} % of its device's limit", case=case, percent=round(100 * row["value"]))
     text = t("Its limit is that of arithmetic.") if row["bound"] == "arithmetic" else t("Its limit is that of memory.")
     where = t("{suite}, {environment}", suite=suite, environment=row["column"])
     yield Candidate(Rank.SEEN, 0.3, Highlight(where, title, text, "seen", seen(), f"suite-{suite}"))

@@ -19,7 +19,7 @@ from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement, PrintedVerdict, results
 
 _DECIDED = ("reproduced", "direction only", "contradicted")
-# The surprise of a verdict, on the scale of logarithms of ratios: what is contradicted, as a factor of 3.
+# The surprise of a verdict, on the scale of logarithms of ratios: a contradicted claim is a factor of 3.
 _SURPRISES = {"contradicted": 1.1, "direction only": 0.4, "reproduced": 0.2}
 # The section with the reasons of all verdicts.
 CLAIMS = "claims"

@@ -63,7 +63,7 @@ class Opening:
         return [*first, self._counted()] if first or self._questions.answers else []
 
     def _lead(self) -> str:
-        """What was measured, and how much of it is certain; where nothing is, what would make it so."""
+        """The measured trials, and how many findings are certain; if none is, what would make findings certain."""
         if not self._evidence.suites:
             return t("Nothing ran.")
         named = self._evidence.suites
@@ -80,7 +80,7 @@ class Opening:
 
     def _counted(self) -> str:
         if not self._certain:
-            return t("Nothing that was found is certain.")
+            return t("No finding is certain.")
         undecided = sum(answer.state == "open" for answer in self._questions.answers)
         return t("Certain findings: {certain}. Open questions: {open}.", certain=self._certain, open=undecided)
 
@@ -110,7 +110,7 @@ def _what_it_takes(questions: Questions, runs: Sequence[str]) -> str:
         return ""
     if max(answer.trials for answer in questions.answers) < FEWEST_TRIALS:
         return t(
-            "A word takes {count} trials of each case: `invoke run-suite --resume {run} --within 10m report`.",
+            "A verdict takes {count} trials of each case: `invoke run-suite --resume {run} --within 10m report`.",
             count=FEWEST_TRIALS,
             run=runs[0],
         )
@@ -121,7 +121,7 @@ def _what_it_takes(questions: Questions, runs: Sequence[str]) -> str:
 
 
 def _open(questions: Questions) -> Iterator[str]:
-    """The first open questions, with what is known; then their number."""
+    """The first open questions, with their answers so far; then their number."""
     answers = [answer for answer in questions.answers if answer.state == "open"]
     for answer in answers[:_MOST_OPEN]:
         yield t("{topic}: {words}", topic=questions.title(answer.asked), words=questions.words(answer))

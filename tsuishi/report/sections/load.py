@@ -140,7 +140,7 @@ def _explorer(evidence: Evidence) -> View:
     columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
     trials = results.trials.loc[[series.trial for series in shown], columns]
     phases = (results.records[key].phases or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True))
-    cases = {case_id: case_text(evidence.axes[case_id]) or t("the one case") for case_id in set(trials["case_id"])}
+    cases = {case_id: case_text(evidence.axes[case_id]) or t("the only case") for case_id in set(trials["case_id"])}
     entries = [
         (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, series)
         for trial, spans, series in zip(named_rows(trials), phases, shown, strict=True)

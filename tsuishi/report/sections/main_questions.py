@@ -96,7 +96,7 @@ class Questions:
         if answer.no_ratio:
             return self._without_ratio(answer)
         if answer.lacking:
-            return t("a case of it is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
+            return t("a case of this question is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
         if answer.asked.compares:
             return self._compared(answer)
         if answer.asked.claim:
@@ -108,7 +108,7 @@ class Questions:
     def _compared(self, answer: Answer) -> str:
         asked, logarithm = answer.asked, answer.ratio
         if logarithm is None:
-            return t("nothing was measured of one side yet")
+            return t("one side was not measured yet")
         level = answer.decision.level if answer.decision else 0.0
         ratio, (of, to) = as_ratio(logarithm, level), self.sides(answer)
         what = label(asked.quantity)
@@ -199,7 +199,7 @@ class Questions:
 
 
 def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
-    """A side by the axes in which sides differ; with usual values where readers are spared all of them."""
+    """A side by the axes in which sides differ; with usual values if the text would be empty without them."""
     said = case_text(dict(axes), differ) or case_text(dict(axes), differ, always=True)
     if said or not differ:
         return said

@@ -85,7 +85,12 @@ def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[
             cells += _cells(row) if row else [status_cell(missing), status_cell(NOTHING)]
         table.append(cells)
     columns = [t("case"), *[t("largest that fitted"), t("smallest that did not")] * len(series)]
-    notes = [t("Batch sizes, in images. “Not in its table”: the source ran it for other cases and has no row of it.")]
+    notes = [
+        t(
+            "Batch sizes, in images. “Not in its table”: the source ran this size for other cases and has no row of it "
+            "here."
+        )
+    ]
     return Table(
         columns, table, title=t("What fits in memory"), groups=[("", 1), *((name, 2) for name in series)], notes=notes
     )

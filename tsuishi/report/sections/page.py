@@ -138,7 +138,7 @@ def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def _origin(evidence: Evidence, number: Number) -> dict[str, Any]:
-    """The cells that say of what a published number is."""
+    """The cells that say what a published number describes."""
     origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
     axes = {axis: number.axes.get(axis) for axis in evidence.words.axes}
     return {**axes, **origin, "unit": unit_of(number.quantity)}

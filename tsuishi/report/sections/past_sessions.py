@@ -129,7 +129,7 @@ def _changes(evidence: Evidence, past: Evidence) -> dict[str, str]:
 def _about() -> str:
     return t(
         "Every session of your runs that measured these cases on this machine, in the same environments. Sessions are "
-        "told apart by their date: each is a point, and nothing is decided from them here (`--baseline` does that)."
+        "distinguished by their date: each is a point, and nothing is decided from them here (`--baseline` does that)."
     )
 
 
@@ -137,8 +137,8 @@ def _caption() -> str:
     return prose(
         [
             t("Each case over its own mean of all sessions: 1.05 is 5 % more."),
-            t("Hollow: a condition of the machine was another than in these runs, see below."),
-            t("Bars: 95 % intervals from the scatter of trials within sessions; they say nothing of another day."),
+            t("Hollow: a condition of the machine differed from these runs, see below."),
+            t("Bars: 95 % intervals from the scatter of trials within sessions; they say nothing about other days."),
         ]
     )
 

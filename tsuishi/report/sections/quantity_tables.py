@@ -36,7 +36,7 @@ _TOGETHER = {
     ),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
     _EPOCHS: ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
-    # With the clocks: a share of a limit is of the clocks that the limit was measured at.
+    # With the clocks: a share of a limit is for the clocks at which the limit was measured.
     mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s", "gpu_sm_clock_mhz"),
     mark("Energy"): ("energy_per_image_j",),
     mark("GPUs while it was measured"): (
@@ -172,7 +172,7 @@ def _predicted(derived: Iterable[str]) -> Iterator[str]:
         if known.predictions:
             yield t(
                 "{quantity}: predictions from trials that end early missed full trials by {percent} % (root mean "
-                "square of {count} pairs); the intervals of ratios hold that.",
+                "square of {count} pairs); the intervals of ratios include this error.",
                 quantity=label(quantity),
                 percent=f"{100 * known.prediction_error:.2g}",
                 count=known.predictions,

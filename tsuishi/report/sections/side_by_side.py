@@ -141,7 +141,7 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
     if any(mean and mean[0].error == math.inf for mean in apart):
         yield t(
             "Environments that were measured on different days have no interval before each has {count} sessions,"
-            " and are never marked. Measure both in one run: what all trials of a session share then cancels.",
+            " and are never marked. Measure both in one run: shared effects of a session then cancel.",
             count=FEWEST_TRIALS,
         )
     yield from machine_notes(evidence)

@@ -42,7 +42,7 @@ class _Filled(NamedTuple):
 
     @property
     def not_ours(self) -> list[str]:
-        """The titles of the series without a value of ours."""
+        """The titles of the series without our values."""
         have = {each.place for each in self.ours if each.value is not None}
         return [title for place, title in enumerate(self.titles) if place not in have]
 
@@ -156,7 +156,7 @@ def _ours_text(filled: _Filled) -> Iterator[str]:
 
 
 def _rerun(source: Source, filled: Sequence[_Filled]) -> Iterator[Block]:
-    """The command that adds what no picture of the source has of ours."""
+    """The command that adds our values that no picture of the source has."""
     rerun = source.rerun
     lacking = [
         (each.picture, series)
@@ -167,10 +167,10 @@ def _rerun(source: Source, filled: Sequence[_Filled]) -> Iterator[Block]:
     suites = tuple(dict.fromkeys(suite for picture, series in lacking for suite in picture.suites(series)))
     if not suites or rerun is None:
         return
-    yield Text(t("To add what was not measured here, on a machine with {gpus} GPUs:", gpus=rerun.gpus))
+    yield Text(t("To add the missing measurements, on a machine with {gpus} GPUs:", gpus=rerun.gpus))
     yield Code(command_line({"env": rerun.environments, "suite": suites, "profile": "quick"}))
     if rerun.on_cpu:
-        yield Text(t("Without GPUs, this adds some of it, at other sizes or on simulated devices:"))
+        yield Text(t("Without GPUs, this adds some of them, at other sizes or on simulated devices:"))
         yield Code(command_line({"env": rerun.on_cpu, "suite": suites, "profile": "quick"}))
 
 

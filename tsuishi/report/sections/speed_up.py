@@ -23,7 +23,7 @@ _TITLES = {
     ("weak", True): mark("Weak scaling over nodes: the same batch per device"),
 }
 _SPEEDS = ("distinct_images_per_s", "throughput_images_per_s")
-# A reader cannot tell more lines apart: a chart with more is left out, and the table alone shows them.
+# Readers cannot distinguish more lines: a chart with more is left out, and the table alone shows them.
 _MOST_LINES = 12
 
 
@@ -91,7 +91,7 @@ def _all_reduces(evidence: Evidence) -> _Rates:
 
 
 def _summing_share(known: Known, rates: _Rates) -> float | None:
-    """The share of a training step that summing its gradients takes; None where a part of it was not measured."""
+    """The share of a training step that summing its gradients takes; None where a part was not measured."""
     axes, parameters, step_s = known.axes, known.values.get("trainable_parameters"), known.step_s
     rate = rates.get((known.series, axes.get(DEVICES, 1), axes.get(NODES, 1)))
     if axes.get("mode") != "training" or not (parameters and step_s and rate):
@@ -149,7 +149,7 @@ def _notes(results: list[Scaling], over_nodes: bool) -> Iterator[str]:
         yield t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none.")
     if any(result.summing_share is not None for result in results):
         yield t(
-            "Sum of gradients: what it takes at the fastest all-reduce that was measured on these devices, as a share "
+            "Sum of gradients: its time at the fastest all-reduce that was measured on these devices, as a share "
             "of the step. Strategies may hide it behind computing, or need longer."
         )
     if any(result.simulated for result in results):
@@ -157,7 +157,7 @@ def _notes(results: list[Scaling], over_nodes: bool) -> Iterator[str]:
 
 
 def _simulated() -> str:
-    return t("Simulated devices share what one device has: how they scale says nothing about GPUs.")
+    return t("Simulated devices share one device: their scaling says nothing about GPUs.")
 
 
 def _chart(comparison: Comparison, results: list[Scaling], telling: set[str]) -> Iterator[Chart]:

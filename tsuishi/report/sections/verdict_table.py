@@ -38,7 +38,7 @@ _NOTES = (
 )
 
 
-# What claims need that were not tested, by the reason; the first reason of a claim counts.
+# The needs of claims that were not tested, by the reason; the first reason of a claim counts.
 _NEEDS: dict[Hindrance, str] = {
     "no gpu": mark("NVIDIA GPUs ({count})"),
     "other hardware": mark("other GPUs ({count})"),
@@ -46,7 +46,7 @@ _NEEDS: dict[Hindrance, str] = {
     "shortened": mark("whole trainings ({count})"),
     "no environment": mark("suites or environments that were not run ({count})"),
     "no cases": mark("cases that were not run ({count})"),
-    "untestable": mark("what no suite has ({count})"),
+    "untestable": mark("something that no suite has ({count})"),
 }
 
 
@@ -99,7 +99,7 @@ class Verdicts:
 
     @property
     def needs(self) -> str:
-        """A line on the claims that were not tested: how many of them need what. Empty where all were tested."""
+        """A line on the claims that were not tested: with the number for each need. Empty where all were tested."""
         of_claims: dict[tuple[str, str], list[Judgement]] = {}
         for judgement in self.judgements:
             of_claims.setdefault((judgement.source, judgement.claim.id), []).append(judgement)
@@ -156,7 +156,7 @@ class Verdicts:
         ]
 
     def _without_literal(self, judgement: Judgement) -> str:
-        """That a verdict on a source's whole trainings is of steady steps, where no literal training is judged."""
+        """Says that a verdict on a source's whole trainings is of steady steps, where no literal training is judged."""
         subject = judgement.subject
         if subject is None or subject.protocol != "steady" or judgement.verdict == "not tested":
             return ""
@@ -274,7 +274,7 @@ class Verdicts:
 
 
 def _need(judgements: Sequence[Judgement], has_gpus: bool) -> Hindrance:
-    """The first thing that a claim needs which was not tested. has_gpus: whether a machine of the report has any."""
+    """The first need of a claim that was not tested. has_gpus: whether a machine of the report has any."""
     found = {judgement.hindrance for judgement in judgements}
     if "gpu" in judgements[0].claim.about and not has_gpus and "untestable" not in found:
         return "no gpu"

@@ -96,7 +96,7 @@ def test_a_step_that_folding_makes(tmp_path: Path) -> None:
     assert "The step is gone" in text["All graph optimisers switched off"]
     assert "50.0 ms longer than later runs: start-up" in text["All graph optimisers switched off"]
     assert text["Towers that are not alike"].endswith(
-        "Towers full of ones had been merged, being the same: with 2 and 3 towers 1 instead of 2 and 1 instead of 3 "
+        "Towers full of ones are the same and had been merged: with 2 and 3 towers 1 instead of 2 and 1 instead of 3 "
         "were left."
     )
     assert text["Input fed in every run"].endswith("the graph that ran had convolutions to do every time.")
@@ -107,9 +107,9 @@ def test_a_step_that_something_else_makes(tmp_path: Path) -> None:
     text = full(tmp_path, memory_makes_it)
     assert text["In short"] == (
         "Later runs become faster from 3 to 4 towers, 4.00 and 0.400 s: 10 times. First runs, which are all that the "
-        "source timed: 4.10 and 0.500 s. This is not, or not only, constant folding: it is not so that the graph that "
-        "ran was folded on the fast side and not on the slow one and with folding switched off the fast side is as "
-        "slow."
+        "source timed: 4.10 and 0.500 s. This is not, or not only, constant folding: it is not true that the graph "
+        "that ran was folded on the fast side and not on the slow one and with folding switched off the fast side is "
+        "as slow."
     )
     assert "First runs step from 3 to 4 towers, 4.10 and 0.500 s: 8.2 times." in text["The step"]
     assert (
@@ -122,7 +122,7 @@ def test_a_step_that_something_else_makes(tmp_path: Path) -> None:
 def test_folding_that_is_not_the_cause_is_not_called_so(tmp_path: Path) -> None:
     text = full(tmp_path, folding_and_memory)
     assert text["In short"].endswith(
-        "This is not, or not only, constant folding: it is not so that with folding switched off the fast side is as "
+        "This is not, or not only, constant folding: it is not true that with folding switched off the fast side is as "
         "slow."
     )
 
@@ -133,8 +133,8 @@ def test_no_step_where_everything_is_folded(tmp_path: Path) -> None:
         "There is no step here to explain: the convolutions were folded away with 1, 2, 3, 4 and 8 towers alike."
     )
     assert text["The step"].endswith(
-        "There is no step in first or later runs: nowhere do they become faster by 1.5 times what sharing the work "
-        "would save."
+        "There is no step in first or later runs: they nowhere become faster by 1.5 times the factor that sharing "
+        "the work saves."
     )
     assert "The step is" not in text["Folding switched off"]
 
@@ -161,7 +161,7 @@ def test_what_is_missing_leaves_the_cause_open(tmp_path: Path) -> None:
     add(run, TF, folding_makes_it, (3, 4), {})
     text = told(run)
     assert text["In short"].endswith(
-        "Why is open: it was not tested whether with folding switched off the fast side is as slow."
+        "The reason is open: it was not tested whether with folding switched off the fast side is as slow."
     )
     topics, _, _ = text["Not tested here"].partition(": no such case was planned.")
     for topic in ("Folding switched off", "Towers that are not alike", "Input fed in every run", "Where folding stops"):
@@ -229,8 +229,8 @@ def test_runs_that_scatter_as_much_as_they_differ_make_no_step(tmp_path: Path) -
         later = [("later_runs", index, 1, 840, seconds) for index, seconds in enumerate(later_s)]
         run.add(conv2d_case(devices=count), TF, [("first_run", 0, 1, 840, 1.0), *later])
     assert told(run)["The step"].endswith(
-        "There is no step in first or later runs: nowhere do they become faster by 1.5 times what sharing the work "
-        "would save."
+        "There is no step in first or later runs: they nowhere become faster by 1.5 times the factor that sharing "
+        "the work saves."
     )
 
 
@@ -311,8 +311,8 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
         "not tested."
     )
     assert text["Guess: copying results back is the bottleneck"].startswith(
-        "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is. Beside the first "
-        "run, which is all that the source timed (2.36 s): warm 100 ms, 4 % of it. But device and host"
+        "With 1 tower it takes 20 % of copying, computing and copying back: the bottleneck is compute. Beside the "
+        "first run, which is all that the source timed (2.36 s): warm 100 ms, 4 % of it. But device and host"
     )
     assert text["Guess: staying on the device hides the overhead"] == (
         "Warm, all 840 images on 1 tower, computing takes 300 ms; a first run, as the source timed it, 2.36 s. "
@@ -342,13 +342,13 @@ def images_move_the_step(images: int, edge: int) -> Truth:
             "With 3,360 images there is no step with up to 8 towers (420 images a tower). With 1,680 images the step "
             "is from 6 to 7 towers, 400 and 0.400 ms: 1,000 times (280 and 240 images a tower). This is where folding "
             "of up to 262 images predicts it. So the step follows the images of a tower: neither the number of devices "
-            "nor the sum of all images makes it. And no GPU's memory makes it, as there is no GPU here.",
+            "nor the sum of all images makes it. And GPU memory does not make it, as there is no GPU here.",
         ),
         (
             300,
             "With 3,360 images there is no step with up to 8 towers (420 images a tower). With 1,680 images the step "
             "is from 5 to 6 towers, 400 and 0.400 ms: 1,000 times (336 and 280 images a tower). Folding of up to 262 "
-            "images predicts it elsewhere with 1,680 images: the images of a tower are not all that decides.",
+            "images predicts it elsewhere with 1,680 images: the images of a tower are not the only cause.",
         ),
     ],
 )
@@ -384,10 +384,10 @@ def test_a_warm_device_takes_the_start_out_of_a_first_run(tmp_path: Path) -> Non
         "Where the device has added numbers in the same session before: a usual first run and a first run then are "
         "about as fast (seen, not tested) with 1 tower. With 1 tower first runs take 2.90 s, instead of 3.00 s. Where "
         "it has convolved an image before: a usual first run takes 2.5 times as long as a first run then (seen, not "
-        "tested) with 1 tower. With 1 tower first runs take 1.20 s, instead of 3.00 s. So of what does not recur, 10 % "
-        "remain with 1 tower where the device has convolved before: that is not its start, nor the loading of its "
-        "libraries. Where cuDNN does not search for the fastest algorithm: not tested (unsupported: autotune "
-        "'off': cuDNN searches on GPUs, and this is a CPU; 'default' would run)."
+        "tested) with 1 tower. With 1 tower first runs take 1.20 s, instead of 3.00 s. So 10 % of the time that does "
+        "not recur remain with 1 tower where the device has convolved before: this part is neither its start nor the "
+        "loading of its libraries. Where cuDNN does not search for the fastest algorithm: not tested (unsupported: "
+        "autotune 'off': cuDNN searches on GPUs, and this is a CPU; 'default' would run)."
     )
 
 
@@ -413,7 +413,7 @@ def test_the_overhead_of_a_run_is_the_offset_of_chained_runs(tmp_path: Path) -> 
     for chained, seconds in ((1, 0.003), (10, 0.010), (100, 1.0)):
         steady(kinked, TF, (0.1, seconds, 0.1), images=8, chained=chained)
     assert (
-        "no line, so overhead and computing cannot be told apart" in told(kinked)["Guess: the framework's own overhead"]
+        "no line, so overhead and computing cannot be separated" in told(kinked)["Guess: the framework's own overhead"]
     )
 
 
@@ -485,5 +485,6 @@ def test_on_a_gpu_it_says_what_a_gpu_adds_and_on_a_cpu_that_none_was_there(tmp_p
     text = told(gpu)
     assert text["What this does not explain"].startswith("On a GPU a first run also starts the device")
     assert text["Guess: GPU memory is too small for 1 to 3 GPUs"] == (
-        "One GPU held it all (input and output are 64 MiB together) and convolved it in 10.0 ms: nothing was swapped."
+        "One GPU held all data (input and output are 64 MiB together) and convolved them in 10.0 ms: nothing was "
+        "swapped."
     )
