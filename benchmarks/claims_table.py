@@ -125,14 +125,14 @@ INTRODUCTION = """
 
 `python -m benchmarks.claims_table` writes this page; a test holds it to the suites and sources.
 
-A plan can decide a claim if each of its cells has three trials, of a case, an environment (or a pair of them), and a
-protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other columns
-are a machine with just so many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers between GPUs), the
-environments of 2019 and of today already built, and real data: can `run-suite --profile P --within T` decide the
-claim? "more time": it can be asked, and other questions were worth more for the time. "needs `full`": this profile has
-too few of its cases. The times of trials are the suites' guesses; a machine that has measured before plans by its own.
-`invoke run-suite --plan` prints the same for the machine at hand. How a claim of yours compares frameworks, or releases
-and environments of one framework: sources.md, "Checks".
+A plan can decide a claim if each of its cells has three trials. A cell is a case, an environment (or a pair of them),
+and a protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other
+columns are a machine with exactly that many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers
+between GPUs), the environments of 2019 and of today already built, and real data: can `run-suite --profile P --within
+T` decide the claim? "more time": it can be asked, and other questions were worth more for the time. "needs `full`":
+this profile has too few of its cases. The times of trials are the suites' guesses; a machine that has measured before
+plans by its own times. `invoke run-suite --plan` prints the same for the machine at hand. How your claim compares
+frameworks, or releases and environments of one framework: sources.md, "Checks".
 """
 
 
