@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tsuishi import extras
 from tsuishi.commands.command_line import collected, task
 
-if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list` stays instant
+if TYPE_CHECKING:  # tasks import modules when they run: `invoke --list` stays instant
     from tsuishi.commands.chain import ChainContext
 
 
@@ -13,8 +13,7 @@ if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list`
 def build(ctx: "ChainContext") -> None:
     """Fetch and verify what environments are made of, build them without network, and check what they report.
 
-    Several are built at the same time, and nothing is built twice. Options given to any task of a chain hold for all of
-    it.
+    Several are built at the same time, and nothing is built twice. An option of one task holds for the whole chain.
     """
     from tsuishi.commands import build
 
@@ -25,7 +24,7 @@ def build(ctx: "ChainContext") -> None:
 def lock(ctx: "ChainContext") -> None:
     """Resolve locks anew and show what changed: versions, hashes, files, Debian packages, the digest of the base.
 
-    It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
+    It asks package indexes, apt repositories and the registry. All files of an environment are written, or none.
     """
     from tsuishi.commands import build
 
@@ -34,9 +33,9 @@ def lock(ctx: "ChainContext") -> None:
 
 @task
 def fetch(ctx: "ChainContext") -> None:
-    """Fill the cache with all that environments are built from: packages, and base images where there is an engine.
+    """Fill the cache with all parts of environments: packages, and base images where there is an engine.
 
-    Carried to a machine without a network, it is what `invoke build --offline` needs.
+    A machine without a network needs only a copy of this cache for `invoke build --offline`.
     """
     from tsuishi.commands import build
 
@@ -45,9 +44,9 @@ def fetch(ctx: "ChainContext") -> None:
 
 @task
 def images(ctx: "ChainContext") -> None:
-    """Show what was built: size, base, lock, age, whether it keeps its promises, and what is left of older specs.
+    """Show every built environment, also of older specs: size, base, lock, age, and whether it keeps its promises.
 
-    Without --verify, sizes and times of files tell whether a virtual environment is as it was built.
+    Without --verify, sizes and times of files show whether a virtual environment has changed since its build.
     """
     from tsuishi.environments import inventory
 
@@ -57,9 +56,9 @@ def images(ctx: "ChainContext") -> None:
 
 @task
 def fetch_data(ctx: "ChainContext") -> None:
-    """Fetch CIFAR-10 (170 MB) into the cache, verify it, and print where it is; goes on where it was interrupted.
+    """Fetch CIFAR-10 (170 MB) into the cache, verify it, and print its path; an interrupted download goes on.
 
-    Without it training runs on made-up images of the same shape, and says so in every row.
+    Without CIFAR-10, training uses made-up images of the same shape; every row says so.
     """
     from tsuishi.commands import build
 
@@ -80,10 +79,10 @@ def run_suite(ctx: "ChainContext") -> None:
 
 @task
 def report(ctx: "ChainContext") -> None:
-    """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
+    """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print the path.
 
-    Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names; 5: none was
-    tested.
+    Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names; 5: no
+    claim was tested.
     """
     from tsuishi.commands import report_runs
 
@@ -92,10 +91,10 @@ def report(ctx: "ChainContext") -> None:
 
 @task
 def verify(ctx: "ChainContext") -> None:
-    """Read every file of runs and compare it with what was written; a line for each fault.
+    """Read every file of runs and compare it with its digest; print a line for each fault.
 
-    Prints the digest that stands for the whole. Exit code 1: something was altered, is older than verification, or is
-    not signed by --signer.
+    Prints the digest of the whole run. Exit code 1: something was altered, is older than verification, or is not signed
+    by --signer.
     """
     from tsuishi.commands import verifying
 
@@ -115,9 +114,9 @@ def list_(ctx: "ChainContext") -> None:
 
 @task
 def doctor(ctx: "ChainContext") -> None:
-    """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy.
+    """Check engine, GPU, driver, Pythons and disk; print a remedy for each missing thing.
 
-    Shows what killed calls have left on this machine. Nothing of a living process counts as left.
+    Shows everything that killed calls have left on this machine; things of a living process do not count.
     """
     from tsuishi.environments import doctor
 
@@ -130,7 +129,7 @@ def doctor(ctx: "ChainContext") -> None:
 
 @task
 def clean(ctx: "ChainContext") -> None:
-    """Remove what tsuishi made, and only that; without options, what can be made again at no cost."""
+    """Remove only things that tsuishi made; without options, only those that can be made again at no cost."""
     from tsuishi.commands import clean
 
     chosen = {name: ctx.chain.options.has(name) for name in ("images", "cache", "results")}
@@ -147,7 +146,7 @@ def lint(ctx: "ChainContext") -> None:
 
 @task
 def advisories(ctx: "ChainContext") -> None:
-    """Ask OSV, by uv, for advisories on the packages of tsuishi itself; advisories.toml holds those that were read.
+    """Ask OSV, by uv, for advisories on the packages of tsuishi itself; advisories.toml holds the acknowledged ids.
 
     Exit code 1: there is a new advisory, or the service did not answer.
     """
@@ -158,7 +157,7 @@ def advisories(ctx: "ChainContext") -> None:
 
 @task
 def test(ctx: "ChainContext") -> None:
-    """Run the tests; what they need beside is installed into .venv first, from requirements-test.lock."""
+    """Run the tests; their packages are installed into .venv first, from requirements-test.lock."""
     from tsuishi.commands import development
 
     options = ctx.chain.options

@@ -24,7 +24,8 @@ from tsuishi.base.errors import UserError
 ROOT = Path(__file__).parents[2]
 FILE = "cifar-10-python.tar.gz"
 ADVICE = (
-    "; `invoke fetch-data` goes on with what is kept; --url gives another address, docs/sites.md ways around a network"
+    "; `invoke fetch-data` goes on with the kept part; --url gives another address; "
+    "docs/sites.md shows ways around a network"
 )
 
 
@@ -170,7 +171,7 @@ def test_a_cut_is_told_and_gone_on_from(host: Host, site: Site) -> None:
     site.cut = len(site.content) // 3
     told = host.refused(site.url)
     assert told.startswith(
-        f"CIFAR-10 can be had from nowhere: {site.url}: the connection broke off (peer closed connection without "
+        f"CIFAR-10 cannot be fetched: {site.url}: the connection broke off (peer closed connection without "
     )
     assert f" ({site.cut} of {len(site.content)} bytes are kept)" in told
     assert told.endswith(ADVICE)
@@ -227,7 +228,7 @@ def test_a_change_nobody_told_of_is_found_by_the_hash_and_begun_anew(host: Host,
     assert host.fetch(site.url).read_bytes() == content
     assert site.ranges_asked() == [None, "bytes=1000-", None]
     assert host.said[-2:] == [
-        f"what was there of {FILE} does not fit what {site.url} has: starting over",
+        f"the kept part of {FILE} does not fit {site.url}: starting over",
         f"fetching {FILE} from {site.netloc}",
     ]
 
@@ -240,7 +241,7 @@ def test_what_is_kept_is_not_given_up_for_another_file(
     host.refused(site.url)
     site.content, site.cut, site.etag = bytes(size), None, '"a login"' if size > 1000 else '"one"'
     assert host.refused(site.url) == (
-        f"CIFAR-10 can be had from nowhere: {site.url}: it has {told} bytes, and {FILE} {len(content)} (1000 of "
+        f"CIFAR-10 cannot be fetched: {site.url}: it has {told} bytes, and {FILE} {len(content)} (1000 of "
         f"{len(content)} bytes are kept){ADVICE}"
     )
     site.content, site.etag = content, '"one"'
@@ -272,7 +273,7 @@ def test_another_address_goes_on_where_the_first_stopped(host: Host, site: Site,
 def test_another_file_is_refused_with_both_sums_and_leaves_nothing(host: Host, site: Site) -> None:
     site.content, site.sized = b"<html>Please log in</html>", False
     assert host.refused(site.url) == (
-        f"CIFAR-10 can be had from nowhere: {site.url}: sha256 is {hashlib.sha256(site.content).hexdigest()}, expected "
+        f"CIFAR-10 cannot be fetched: {site.url}: sha256 is {hashlib.sha256(site.content).hexdigest()}, expected "
         f"{host.wanted.sha256}: that is an HTML page{ADVICE}"
     )
     assert host.files() == []
@@ -281,7 +282,7 @@ def test_another_file_is_refused_with_both_sums_and_leaves_nothing(host: Host, s
 def test_a_file_without_end_is_stopped_and_leaves_nothing(host: Host, site: Site) -> None:
     site.content, site.sized = bytes(3 * len(site.content)), False
     assert host.refused(site.url) == (
-        f"CIFAR-10 can be had from nowhere: {site.url}: it sends more than the {host.wanted.size_bytes} bytes of "
+        f"CIFAR-10 cannot be fetched: {site.url}: it sends more than the {host.wanted.size_bytes} bytes of "
         f"{FILE}{ADVICE}"
     )
     assert host.files() == []
@@ -297,7 +298,7 @@ def test_every_address_that_fails_is_told(host: Host, site: Site) -> None:
     first, second = "http://127.0.0.1:9/none", site.url.replace(FILE, "gone")
     told = host.refused(first, second)
     assert told == (
-        f"CIFAR-10 can be had from nowhere: {first}: [Errno 111] Connection refused; {second}: 404 Not Found{ADVICE}"
+        f"CIFAR-10 cannot be fetched: {first}: [Errno 111] Connection refused; {second}: 404 Not Found{ADVICE}"
     )
     assert host.files() == []
 

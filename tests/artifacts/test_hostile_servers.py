@@ -109,7 +109,7 @@ FAULTS: dict[str, tuple[Fault, str, int]] = {
     ),
     "a part nobody asked for": (
         lambda handler, content: handler.answer(206, content[5:], Content_Range=f"bytes 5-{SIZE - 1}/{SIZE}"),
-        "it gives a part of the file where all of it was asked for",
+        "it sends a part, and the whole file was asked for",
         0,
     ),
     "no such range": (servers.status(416), "416 Requested Range Not Satisfiable", 0),
@@ -258,7 +258,7 @@ def test_a_part_of_another_file_is_begun_anew(host: Host, site: Site) -> None:
     assert site.ranges == ["bytes=14-", None]
     assert host.said == [
         f"going on with {WHEEL} from {site.netloc}",
-        f"what was there of {WHEEL} does not fit what {site.file(WHEEL)} has: starting over",
+        f"the kept part of {WHEEL} does not fit {site.file(WHEEL)}: starting over",
         f"fetching {WHEEL} from {site.netloc}",
     ]
     assert sum(host.sizes) == SIZE

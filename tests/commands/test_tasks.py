@@ -262,7 +262,7 @@ def test_fetch_data_says_where_it_looked_and_leaves_nothing_that_is_not_the_data
         result = invoke(root, "fetch-data", *arguments, **environ)
         assert result.returncode == 1
         said = f"file://{tmp_path}/mirror/cifar-10-python.tar.gz: it has 6 bytes, and cifar-10-python.tar.gz 170498071"
-        assert f"can be had from nowhere: {said}" in result.stderr
+        assert f"cannot be fetched: {said}" in result.stderr
         assert list((root / "cache" / "data").iterdir()) == []
 
 
@@ -294,9 +294,7 @@ def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
 def test_resume_takes_no_other_plan(unchanged: Path) -> None:
     result = invoke(unchanged, "run-suite", "--resume", "latest", "--env", "host")
     assert result.returncode == 1
-    assert result.stderr == (
-        "error: --resume goes on with a run as it was planned: leave out --env, or start a new run\n"
-    )
+    assert result.stderr == "error: --resume keeps the plan of a run: leave out --env, or start a new run\n"
 
 
 def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:

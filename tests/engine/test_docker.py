@@ -322,7 +322,8 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
 def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
     with pytest.raises(
-        UserError, match=r"DOCKER_HOST=tcp://192\.0\.2\.1:2375 is another machine, and telemetry would watch this one"
+        UserError,
+        match=r"DOCKER_HOST=tcp://192\.0\.2\.1:2375 is another machine, and telemetry would watch this machine",
     ):
         Builder(settings, Checkout()).engines.docker.availability()
 

@@ -205,7 +205,7 @@ def test_an_altered_index_is_refused(tmp_path: Path, settings: Settings, tools: 
 
 def test_a_version_that_is_not_there_is_refused(tmp_path: Path, settings: Settings, tools: AptRepository) -> None:
     assert refused(checkout_with(tmp_path, tools, asked="jq=1.5-1"), settings) == (
-        "tiny: apt finds no way to install what is asked for: Version '1.5-1' for 'jq' was not found"
+        "tiny: apt finds no way to install the packages: Version '1.5-1' for 'jq' was not found"
     )
 
 

@@ -162,7 +162,7 @@ def leave_no_record(venv: Path) -> None:
         (lead_a_folder_elsewhere, f"{SITE}/tiny: not there when it was built"),
         (lead_a_file_elsewhere, f"{SOURCE}: changed"),
         (put_a_pipe, f"{SOURCE}: changed"),
-        (leave_no_record, "contents.json: no record of what an environment holds"),
+        (leave_no_record, "contents.json: no record of an environment's files"),
     ],
 )
 def test_what_is_altered_after_the_build_is_named(venv: Path, attack: Callable[[Path], None], said: str) -> None:

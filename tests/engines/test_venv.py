@@ -149,7 +149,7 @@ def test_images_are_verified_by_all_they_hold(
     work = made.session()
     inventory.show(work.builder, work.screen, verify=True)
     said = capsys.readouterr().out
-    assert "all virtual environments are as they were built" in said
+    assert "no virtual environment has changed since its build" in said
     manifest = made.kept().realised_id.removeprefix("venv:")[:12]
     assert f"{manifest}: verified" in said
     inventory.show(work.builder, work.screen)

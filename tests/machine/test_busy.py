@@ -138,7 +138,7 @@ def test_a_display_and_windows_are_said(monkeypatch: pytest.MonkeyPatch) -> None
     display = "GPU 1 has a display attached, whose desktop takes memory and time of it"
     assert shared_with(nvml) == [display]
     monkeypatch.setattr(busy, "wsl", lambda: True)
-    windows = "this is WSL2: Windows and its desktop use the GPUs too, and hide some of what telemetry asks for"
+    windows = "this is WSL2: Windows and its desktop use the GPUs too, and hide some values from telemetry"
     assert shared_with(nvml) == [windows, display]
     assert shared_with(with_gpus(monkeypatch)) == [], "without a GPU there is nothing to share"
 

@@ -48,8 +48,8 @@ def test_an_older_run_takes_every_step_in_its_order_and_has_no_seal() -> None:
 @pytest.mark.parametrize(
     ("version", "why"),
     [
-        (4, "a later tsuishi made it: update this one"),
-        (10**30, "a later tsuishi made it: update this one"),
+        (4, "a later tsuishi made it: update tsuishi"),
+        (10**30, "a later tsuishi made it: update tsuishi"),
         (0, "no tsuishi wrote it"),
         (-1, "no tsuishi wrote it"),
         ("2", "no tsuishi wrote it"),

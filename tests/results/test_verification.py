@@ -292,7 +292,7 @@ def test_the_command_says_what_it_found(made: RunDirectory, run: RunDirectory) -
     done = invoke(run.path.parent, "verify", "--run", str(run.path))
     assert (done.returncode, done.stdout.splitlines()[-1]) == (
         0,
-        f"run {run.id} is what its runner wrote: 3 trials, {size}; digest {found.root}",
+        f"run {run.id} is verified: 3 trials, {size}; digest {found.root}",
     ), done.stderr
     os.truncate(run.path / "trials.csv", 10)
     done = invoke(run.path.parent, "verify", "--run", str(run.path))

@@ -123,7 +123,7 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
         (
             '"order"',
             '"fit"\nparameter = "residual"',
-            "checks[0]': residuals are what points are off their own line; remove 'to'",
+            "checks[0]': residuals are distances of points from their own line; remove 'to'",
         ),
         (
             'to = { devices = 1, strategy = "none" }',
@@ -196,7 +196,7 @@ def test_a_fit_without_other_lines_is_refused(tmp_path: Path) -> None:
         read_source(path, WORDS)
     assert str(error.value) == (
         f"{path}: key 'claims[0].checks[0]': 't_cost' is compared with that of other lines; "
-        "add 'to' ({} for the same ones)"
+        "add 'to' ({} for the same lines)"
     )
 
 

@@ -59,7 +59,7 @@ def _stay_in_the_web(response: "Response") -> None:
 
 
 def _stay_encrypted(response: "Response") -> None:
-    """Refuse a redirect from https to http, where anybody on the way could replace a file before it is locked."""
+    """Refuse a redirect from https to http, where a third party could replace a file before it is locked."""
     from httpx2 import UnsupportedProtocol
 
     if response.has_redirect_location and response.url.scheme == "https":

@@ -100,7 +100,7 @@ def link(cache: Path, path: Path) -> str:
 def linked(cache: Path, data: ExperimentData) -> Path:
     """The place of a script's data. They are read whole, once a process, and compared with their digest.
 
-    Raises UserError where they are not on this machine, or are others by now.
+    Raises UserError where they are not on this machine, or have changed.
     """
     place = folder(cache) / data.sha256
     if not place.exists():
@@ -174,6 +174,6 @@ def fetch(
                 else:
                     return part.replace(final)
     raise UserError(
-        f"{data_set.name} can be had from nowhere: {'; '.join(problems)}; `invoke fetch-data` goes on with what is "
-        "kept; --url gives another address, docs/sites.md ways around a network"
+        f"{data_set.name} cannot be fetched: {'; '.join(problems)}; `invoke fetch-data` goes on with the kept "
+        "part; --url gives another address; docs/sites.md shows ways around a network"
     )

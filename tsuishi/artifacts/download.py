@@ -80,7 +80,7 @@ class Download:
         if not continued:
             expected = " or ".join(self._expected.sha256[:2])
             raise SourceFailed(f"{public_url(url)}: sha256 is {actual}, expected {expected}: that is {substitute}")
-        self._say(f"what was there of {self._expected.file} does not fit what {public_url(url)} has: starting over")
+        self._say(f"the kept part of {self._expected.file} does not fit {public_url(url)}: starting over")
         return self.run(url)
 
     def _receive(self, url: str) -> bool:
@@ -95,7 +95,7 @@ class Download:
                 self._refuse_another_size(url, response, kept)
                 continues = response.status_code == 206
                 if continues and not kept:
-                    raise SourceFailed(f"{public_url(url)}: it gives a part of the file where all of it was asked for")
+                    raise SourceFailed(f"{public_url(url)}: it sends a part, and the whole file was asked for")
                 if continues and _first_byte(response) != kept:
                     self._forget()  # the server sends other bytes than those asked for: ask for all bytes
                     return self._receive(url)

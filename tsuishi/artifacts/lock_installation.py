@@ -1,7 +1,8 @@
 """`python -m tsuishi.artifacts.lock_installation LOCK`: installs a lock into the virtual environment that runs it.
 
-Of pip's configuration only what says how to reach packages counts. The rest would put them elsewhere (user, target,
-prefix), or others in their place (constraint, no-binary): pip's variables and files are for the user's own packages.
+Of pip's configuration, only options that say how to reach packages count. The rest would install packages elsewhere
+(user, target, prefix), or other packages (constraint, no-binary): pip's variables and files are for the user's own
+packages.
 """
 
 import os

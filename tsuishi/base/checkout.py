@@ -66,9 +66,10 @@ class NoRepository(Exception):
 
 
 def git(root: Path, *arguments: str) -> bytes:
-    """What git says of the repository at `root`. Raises NoRepository where git fails, or knows only another one there.
+    """The output of git on the repository at `root`. Raises NoRepository where git fails, or finds another repository.
 
-    GIT_DIR and its like, which git sets for hooks, name other repositories; GIT_CONFIG_* may make this one safe.
+    GIT_DIR and similar variables, which git sets for hooks, name other repositories; GIT_CONFIG_* may declare this
+    repository safe.
     """
     top = _git(root, "rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
     if Path(top) != root.resolve():

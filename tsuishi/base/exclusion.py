@@ -6,7 +6,7 @@ A file is locked with flock(2), which works between all processes that see the f
 
 The machine is locked with an abstract Unix socket (unix(7)). Only one process in a network namespace can have its
 name. Any user can take it, it leaves no file, and it is free when its process has ended. The kernel tells the holder's
-process and user (SO_PEERCRED), which nobody can forge. A lock on a shared file, in /run say, would not work between
+process and user (SO_PEERCRED), which cannot be forged. A lock on a shared file, in /run say, would not work between
 mount namespaces: every container, sandbox and job of a scheduler has its own. Fewer have a network namespace of their
 own. Two containers that do not use the host's network are not kept apart.
 """
@@ -82,7 +82,7 @@ def file(path: Path, doing: str, waits: Say | None = None) -> Iterator[None]:
 
 @contextmanager
 def machine(name: str, waits: Say | None = None) -> Iterator[None]:
-    """Hold the lock of the machine, or of the part of it that has this name, to measure alone.
+    """Hold the lock of the machine, or of the machine's part with this name, to measure alone.
 
     waits: as for `file`. Raises Held without it where another process holds the lock.
     """
@@ -128,7 +128,7 @@ def _noted(descriptor: int) -> str:
 
 
 def _listener(address: str) -> str:
-    """The process and user that listen at an address; empty where nobody listens any more, or not yet."""
+    """The process and user that listen at an address; empty where no process listens any more, or not yet."""
     with socket.socket(socket.AF_UNIX) as client:
         client.setblocking(False)
         try:

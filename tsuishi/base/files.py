@@ -136,7 +136,7 @@ def read_rows(path: Path | str) -> list[dict[str, str]]:
 def entries(folder: Path) -> list[tuple[str, bool]]:
     """The names in a folder, sorted, and whether each is a folder; a link to a folder is none.
 
-    Files that programs leave in any folder which they show or share are left out: nothing of ours has such a name.
+    Files that programs leave in folders which they show or share are left out: tsuishi gives no file such a name.
 
     Raises UserError where `folder` is a link, or no folder.
     """

@@ -26,7 +26,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def cache() -> Path:
-    """The folder for what can be fetched or made again."""
+    """The folder for files that can be fetched or made again."""
     return _of_xdg("XDG_CACHE_HOME", ".cache")
 
 
@@ -37,7 +37,7 @@ def remedy(path: object) -> str:
 
 
 def configuration() -> Path:
-    """The folder for what this user chose or owns."""
+    """The folder for this user's choices and property."""
     return _of_xdg("XDG_CONFIG_HOME", ".config")
 
 

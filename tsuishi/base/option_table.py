@@ -84,7 +84,7 @@ class Option:
         return number
 
     def told(self) -> str:
-        """The help text, with what the setting says."""
+        """The help text, with the facts of the setting filled in."""
         return self.help.format(**_facts(self.setting)) if self.setting and "{" in self.help else self.help
 
 

@@ -44,7 +44,7 @@ def is_alive(owner: str) -> bool:
 
 
 def is_elsewhere(owner: str) -> bool:
-    """Whether the process is of another boot: of another machine, or of this one before it was started again."""
+    """Whether the process is of another boot: of another machine, or of this machine before its last start."""
     match = _OWNER.fullmatch(owner)
     return match is not None and match[1] != _boot()
 

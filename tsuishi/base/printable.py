@@ -24,7 +24,7 @@ def visible(value: Any) -> Any:
 
 
 def line(value: object) -> str:
-    """Text on one line, with its line ends made visible: no part of it can pass as another line.
+    """Text on one line, with its line ends made visible: no part can look like a separate line.
 
     >>> line("no such file\\nreport: elsewhere")
     'no such file⟨U+000A⟩report: elsewhere'

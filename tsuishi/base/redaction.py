@@ -1,7 +1,7 @@
 """Removes secrets from texts: reasons, errors, logs and facts of environments are meant to be published.
 
 A text may be a log of 33 MiB on a single line. Each expression here and in archives/ takes a time in proportion to the
-text: what it repeats cannot begin again in the middle of what it has read. `python -m benchmarks.long_texts` shows it.
+text: a repetition cannot begin again in the middle of text it has read. `python -m benchmarks.long_texts` shows it.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""Seals show whether this user wrote a content: they are made with a key that nobody else has.
+"""Seals show whether this user wrote a content: they are made with a key that only this user has.
 
-A seal is an HMAC-SHA256. Anybody who can write to a cache, or hands over a run, can make a digest but no seal.
+A seal is an HMAC-SHA256. A person who can write to a cache, or hands over a run, can make a digest but no seal.
 """
 
 import hmac
@@ -75,7 +75,7 @@ def _key() -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Make the key. Of several processes at once only one makes it; nobody sees a part of the key."""
+    """Make the key. Of several processes at once only one makes it; no process sees a part of the key."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError), files.replacing(path, 0o600) as file:

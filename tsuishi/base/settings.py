@@ -95,7 +95,7 @@ class Settings(toml.Spec):
     cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=home.cache)
     results: Annotated[Path, AfterValidator(home.expanded)] = Path("results")
     reports: Annotated[Path, AfterValidator(home.expanded)] = Path("reports/out")
-    # Mirrors, by what they replace: references of base images (or their repositories), and beginnings of URLs.
+    # Mirrors, by the text they replace: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
     # Where built environments are looked for before they are built, and where `export --to registry` puts them: a
     # registry of images, or a folder. Who can read the registry decides what may go there.
@@ -135,8 +135,8 @@ class Settings(toml.Spec):
     heat_s: Annotated[float, Field(ge=0, le=3600)] | None = None
     # Seconds between two rows of telemetry. A phase that begins has rows every 0.1 s for its first 5 s.
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
-    # The name of the machine, or of the part of it that a scheduler gives. Of all processes of tsuishi with the same
-    # name, of any user, only one measures at a time.
+    # The name of the machine, or of the machine's part that a scheduler gives. Of all processes of tsuishi with the
+    # same name, of any user, only one measures at a time.
     exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0, le=1e9)] | None = None

@@ -31,7 +31,7 @@ MOST = 1 << 53
 
 
 class Record(BaseModel):
-    """Base of what a run holds. Keys that nobody knows are kept, and ignored: a later tsuishi may write more."""
+    """Base of the records of a run. Unknown keys are kept, and ignored: a later tsuishi may write more."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
 
@@ -80,7 +80,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a TOML file, in the order of the file; nobody may change them. Raises UserError naming the file."""
+    """The values of a TOML file, in the order of the file; not to be changed. Raises UserError naming the file."""
     text = read_text(path)
     try:
         return _values(text)
@@ -128,7 +128,7 @@ def _check(value: Any, levels: int) -> None:
 def load(path: Path, model: type[S], context: Any = None, **extra: Any) -> S:
     """The file at `path` as a `model`; the fields `extra` are not from the file (its name, say).
 
-    `context` is what the model's validators need beside the file. Raises UserError that names the file, the key, the
+    `context`: more data that the model's validators need. Raises UserError that names the file, the key, the
     known values and a remedy.
     """
     values = read(path)

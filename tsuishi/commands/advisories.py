@@ -25,7 +25,7 @@ _ANSWERED = (0, 1)
 
 
 class Acknowledged(toml.Spec):
-    """An advisory that somebody has read, and that is no reason to stop before a day."""
+    """An acknowledged advisory: until a day it is no reason to stop."""
 
     id: str
     package: str
@@ -53,7 +53,7 @@ class Advisory(NamedTuple):
 
 
 class AdvisoryAudit(NamedTuple):
-    """What was said of all packages. `why_not`: why nobody could be asked; empty where the service answered."""
+    """The advisories on all packages. `why_not`: why the service gave no answer; empty where it answered."""
 
     advisories: tuple[Advisory, ...]
     packages: int
@@ -61,7 +61,7 @@ class AdvisoryAudit(NamedTuple):
 
 
 def check(root: Path, today: date, service: str = "") -> tuple[list[str], bool, bool]:
-    """Lines on the advisories, whether one is not acknowledged, and whether nobody could be asked.
+    """Lines on the advisories, whether one is not acknowledged, and whether the service gave no answer.
 
     service: the address of a service like OSV; OSV without it. Raises UserError where advisories.toml is wrong.
     """
@@ -112,7 +112,7 @@ def audit(root: Path, service: str = "") -> AdvisoryAudit:
 
 
 def _project(pins: Sequence[str]) -> str:
-    """A project of exactly these packages: an override counts whatever packages ask for of one another."""
+    """A project of exactly these packages: an override counts more than the packages' own requirements."""
     python = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
     listed = json.dumps(list(pins))
     return (

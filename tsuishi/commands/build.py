@@ -1,4 +1,4 @@
-"""`invoke build`, `lock`, `fetch` and `fetch-data`: the preparation of what a run needs."""
+"""`invoke build`, `lock`, `fetch` and `fetch-data`: the preparation of a run."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ def lock(chain: Chain) -> None:
 
 
 def locker(chain: Chain, name: str) -> "Locker":
-    """What makes locks, and says under a name what it does."""
+    """The maker of locks, which prints its steps under a name."""
     return chain.session.builder.locker(lambda line: chain.session.screen.say(f"  {name}: {line}"))
 
 

@@ -1,7 +1,7 @@
 """The tasks of a call of Invoke, `invoke build run-suite report`, as a chain.
 
 Invoke runs each task of a call by itself. The executor here (named in invoke.yaml) gives all tasks the same `Chain`, as
-`ctx.chain`: the context of every task has a class of ours, which is Invoke's way to do so. Options given to a task hold
+`ctx.chain`: the context of every task has our own class, which is Invoke's way to do so. Options given to a task hold
 for all tasks (see command_line.py). A user's mistake is printed as a single line. A failed trial (or a claim
 that --fail-on names) becomes the exit code only after the later tasks have run: the report is always written.
 """

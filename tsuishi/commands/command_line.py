@@ -78,7 +78,7 @@ class OptionTask(Task[Any]):
         self._chained = options_of(MAIN_JOB, rows) if self.name in MAIN_JOB else []
 
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
-        """An argument for each option of the task, and of the main job where the task is part of it."""
+        """An argument for each option of the task, and of the main job where the task belongs to the main job."""
         rows = {row.name: row for row in [*self._chained, *self.rows]}
         return [OptionArgument(row, self.name) for row in rows.values()]
 

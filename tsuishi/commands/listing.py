@@ -69,9 +69,9 @@ def _how_checked(claim: "Claim") -> str:
 
 
 def run_row(path: Path) -> tuple[str, ...]:
-    """A row of the table of runs. The last cell says why a run cannot be read, or what of it was altered.
+    """A row of the table of runs. The last cell says why a run cannot be read, or which files were altered.
 
-    Trials are parsed only where the run is not what its manifest says, or has none.
+    Trials are parsed only where the run differs from its manifest, or has no manifest.
     """
     run = directory.RunDirectory(path)
     try:

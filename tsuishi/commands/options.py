@@ -38,7 +38,7 @@ class Options:
         return bool(self.given.get(name, default))
 
     def text(self, name: str, default: str = "") -> str:
-        """An option's value as it was given."""
+        """The given value of an option."""
         return str(self.given.get(name) or default)
 
     def names(self, name: str) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _decided(checkout: Checkout, run: Path) -> dict[str, str]:
 
 
 def _with_releases(session: Session, family: str) -> Session:
-    """The session, whose environments are the releases of a family that can be used here; others are said with why."""
+    """The session with the releases of a family as environments; a line for each release that cannot be used here."""
     if session.choice.environments:
         raise UserError("--family names environments already: leave --env out")
     found = releases_here(session.builder, session.checkout, session.choice, session.nvml, family)

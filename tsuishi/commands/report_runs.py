@@ -82,7 +82,7 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
 
 
 def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
-    """Say what matches the names of --fail-on, and which had nothing to match; the chain gets the exit code."""
+    """Print the matches of the names of --fail-on, and names with nothing to match; the chain gets the exit code."""
     from tsuishi.specs.claims import VERDICTS
 
     compares = slower_than(wanted) is not None
@@ -106,9 +106,9 @@ def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
 
 
 def _history(chain: Chain, runs: Sequence[RunDirectory]) -> tuple[list[RunDirectory], Counter[tuple[str, ...]]]:
-    """These runs, and all runs of the user that have a machine of theirs; none without `--history`.
+    """These runs, and all runs of the user on the same machines; none without `--history`.
 
-    And the numbers of runs of other machines, by the facts that make them others.
+    And the numbers of runs on other machines, by the facts that differ.
     """
     past: list[RunDirectory] = []
     left_out: Counter[tuple[str, ...]] = Counter()

@@ -21,7 +21,7 @@ def run_suite(chain: Chain) -> None:
     session, options = chain.session, chain.options
     changed = [row.flag for row in options_of(("run-suite",)) if row.plans and options.has(row.parameter)]
     if options.has("resume") and changed:
-        raise UserError(f"--resume goes on with a run as it was planned: leave out {changed[0]}, or start a new run")
+        raise UserError(f"--resume keeps the plan of a run: leave out {changed[0]}, or start a new run")
     if "build" not in chain.tasks and not options.has("resume"):
         chain.plan = plan_run(session, only=chain.only_plans)
     if chain.only_plans:
@@ -50,7 +50,7 @@ def _measured(chain: Chain) -> RunDirectory:
 
 
 def executor_of(settings: Settings) -> Executor:
-    """The executor that the settings name. Raises UserError where there is none of that name."""
+    """The executor that the settings name. Raises UserError for an unknown name."""
     for executors in extras.given("executors", "EXECUTORS"):
         if make := executors.get(settings.executor):
             made: Executor = make()

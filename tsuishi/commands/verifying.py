@@ -1,4 +1,4 @@
-"""`invoke verify`: whether runs are what their runners wrote."""
+"""`invoke verify`: whether runs have changed since their runners wrote them."""
 
 from tsuishi.base import units
 from tsuishi.base.errors import EXIT_USER_ERROR
@@ -23,7 +23,7 @@ def _verify_run(session: Session, name: str) -> bool:
     size = f"{units.counted(found.trials, 'trial')}, {units.megabytes(found.bytes)}"
     if found.is_verified:
         removed = f"; removed before it was resumed: {found.removed}" if found.removed else ""
-        session.screen.say(f"run {found.run_id} is what its runner wrote: {size}{removed}; digest {found.root}")
+        session.screen.say(f"run {found.run_id} is verified: {size}{removed}; digest {found.root}")
     else:
         session.screen.say(f"run {found.run_id} is NOT verified: {size}; faults: {len(found.faults)}")
     return found.is_verified

@@ -164,4 +164,4 @@ def _read(venv: Path) -> _Contents:
     try:
         return _Contents.model_validate_json(files.read_bytes(path))
     except ValueError as error:
-        raise UserError(f"{path}: no record of what an environment holds: build it again") from error
+        raise UserError(f"{path}: no record of an environment's files: build it again") from error

@@ -13,7 +13,7 @@ from tsuishi.machine.gpus import Gpu
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
-# CUDA's default puts the fastest GPU first, and a trial's first GPU would be another than telemetry's.
+# By default CUDA puts the fastest GPU first: a trial's first GPU would not be telemetry's first GPU.
 NVMLS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 # The variables that a framework needs, with the reason.

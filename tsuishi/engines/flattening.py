@@ -18,8 +18,8 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 def flattened(archive: Path, to: IO[bytes]) -> None:
     """Write the file system of an image as a tar archive, the upper layers first.
 
-    `archive` is an image as an engine saves it. What enroot would read or run of an image, etc/environment and etc/rc,
-    is left out.
+    `archive` is an image as an engine saves it. Files of an image that enroot would read or run, etc/environment and
+    etc/rc, are left out.
     """
     with tarfile.open(archive) as image, tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT) as out:
         (manifest,) = json.load(_content(image, _MANIFEST))

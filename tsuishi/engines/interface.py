@@ -173,7 +173,7 @@ class Store(Protocol):
 
 
 class Inspector(Protocol):
-    """Compares stored environments with their records, where they are files that anybody can change.
+    """Compares stored environments with their records, where they are files that any program can change.
 
     Images need no inspector: their id is a digest of their content.
     """
@@ -224,6 +224,6 @@ class Engine(Protocol):
     def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
         """The environment that was made from exactly this spec, lock and template, if any. It needs no network.
 
-        `at_a_glance`: the files of an environment may have changed since its build. Only a list of environments asks
-        so, and says it; nothing that was only glanced at is run.
+        `at_a_glance`: the files of an environment may have changed since its build. Only a list of environments
+        uses this, and says so; an environment is not run after a glance alone.
         """

@@ -196,7 +196,7 @@ def abandoned_scratch() -> list[Path]:
 
 
 def _has_runner(mark: str) -> bool:
-    """Whether the runner of a trial may be alive. A process whose runner is on another machine is none of ours."""
+    """Whether the runner of a trial may be alive. Processes of a runner on another machine are not ours."""
     runner = mark.rpartition(" ")[0]
     return owner.is_elsewhere(runner) or owner.is_alive(runner)
 

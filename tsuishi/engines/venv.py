@@ -146,7 +146,7 @@ class Venvs:
             return ""
         altered = contents.alteration(folder, whole=True) if whole else self._alteration(folder)
         if whole and not altered and contents.realised_id(folder, mark.python, mark.lock_sha256) != mark.realised_id:
-            return f"{contents.MARK}: not the realised id of what is there"
+            return f"{contents.MARK}: not the realised id of the files"
         return altered
 
     def _folder(self, environment: Environment) -> Path:

@@ -29,7 +29,7 @@ def pip_wheel(environment: str, wheels: Iterable[Path]) -> Path:
     for wheel in wheels:
         if wheel.name.startswith("pip-") and wheel.suffix == ".whl":
             return wheel
-    raise BuildError(f"{environment}.lock pins no wheel of pip: add one that runs on the environment's Python")
+    raise BuildError(f"{environment}.lock pins no wheel of pip: add a wheel that runs on the environment's Python")
 
 
 def lay_out(folder: Path, pins: Sequence[Pin], wheels: Sequence[Path], debs: Sequence[Path] = ()) -> None:

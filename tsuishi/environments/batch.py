@@ -39,7 +39,7 @@ class Building:
         self._screen = screen
         self._history = history
         self._at_once = jobs(builder.settings)
-        # Where images come from that are not built here.
+        # The sources of images that are not built here.
         self._places = [place(builder) for place in extras.given("images", "place")]
         # The environments that the places were asked for, and those that came from there.
         self._asked: set[str] = set()
@@ -124,7 +124,7 @@ class Building:
         return [] if self._shared(environment, say, downloaded) else self._packages(environment, say, downloaded)
 
     def _shared(self, environment: Environment, say: Say, downloaded: Progress) -> Ready | None:
-        """The environment from a place that has it, each of which is asked once; a line says what came of it."""
+        """The environment from a place that has it. Each place is asked once; a line gives the result."""
         asked = [place for place in self._places if place.is_asked_for(environment)]
         if environment.name in self._asked or not asked:
             return None

@@ -26,7 +26,7 @@ class PlannedBuild:
 
 
 def plan_builds(builder: Builder, environments: Sequence[Environment], history: History) -> list[PlannedBuild]:
-    """The builds of these environments, with what the cache and the engines have now."""
+    """The builds of these environments, given the present content of the cache and the engines."""
     return [_planned(builder, environment, history) for environment in environments]
 
 

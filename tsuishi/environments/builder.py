@@ -73,7 +73,7 @@ class Builder:
 
         given = self.settings
         if given.offline:
-            raise UserError("a lock is made from what indexes and registries have now: leave out --offline")
+            raise UserError("a lock needs indexes and registries: leave out --offline")
         network = Network(given.ca_bundle)
         python_of = partial(find_python, more_folders=given.pythons)
         return Locker(self._sources(), self.cache, network, given.mirrors, self.engines.docker, say, python_of)

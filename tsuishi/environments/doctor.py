@@ -1,4 +1,4 @@
-"""Checks what this machine has for a run, and gives a remedy for what is missing: `invoke doctor`."""
+"""Checks whether this machine has everything for a run, and gives a remedy for each missing thing: `invoke doctor`."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

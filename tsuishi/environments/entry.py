@@ -33,12 +33,12 @@ class Ready:
     def versions_of(self, framework: str) -> dict[str, str]:
         """The version of a framework, as it reported it when the environment was entered; empty where it is not there.
 
-        A script's trial reports packages only, which must be those of then.
+        A script's trial reports packages only, which must be the same.
         """
         return {name: version for name, version in (self.record.versions or {}).items() if name == framework}
 
     def without_walls(self, program: str) -> str:
-        """A line that says what a program can do in it where nothing confines programs; empty where something does."""
+        """A line on the powers of a program in it where nothing confines programs; else empty."""
         kind, _, why = (self.record.sandbox or "").partition(": ")
         if kind != "none":
             return ""
@@ -73,7 +73,7 @@ def start_workload(
     """Start run.py of the folder `workloads` with this argument; see `Launch` and `ResourceLimits` for the others.
 
     `mounts`: files and folders that it may read beside the workloads. `launcher`: the arguments of Python that start
-    several processes of run.py. The workload is told how many GPUs it was given. Raises OSError or UserError where it
+    several processes of run.py. The workload gets the number of its GPUs. Raises OSError or UserError where it
     cannot be started, EngineLost where the engine does not answer.
     """
     given = {"gpus": len(gpus)} if gpus else {}

@@ -25,7 +25,7 @@ def heat(
 ) -> float:
     """Let all these devices multiply matrices for `heat_s` seconds. Returns the seconds that it took; 0: it failed.
 
-    What cannot be heated is said, and is no error: a report says whether the machine was steady.
+    A device that cannot be heated gives a message, and no error: a report says whether the machine was steady.
     """
     name = ready.environment.name
     say(f"heating by {name}: {heat_s:g} s of matrix products (tsuishi.heat_s)")

@@ -142,7 +142,7 @@ def _raise_altered(screen: Screen, altered: Mapping[str, str]) -> None:
     """Raise UserError where an environment has changed; else print that none has."""
     if lines := [f"{name}: {alteration}" for name, alteration in altered.items() if alteration]:
         raise UserError(f"not as built: {'; '.join(lines)}: remove the folder, then `invoke build`")
-    screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
+    screen.say("no virtual environment has changed since its build; an image's id is a digest of all its content")
 
 
 def _rows(

@@ -20,7 +20,7 @@ from tsuishi.specs.environment import Accelerator
 WORKLOAD = "possible"
 # The import of a framework takes minutes from a cold disk. Then small programs are tried, each for 20 s at most.
 _TIMEOUT_S = 600.0
-# Linux allows 128 KiB for an argument of a program (MAX_ARG_STRLEN); the text around the cases needs some of it.
+# Linux allows 128 KiB for an argument of a program (MAX_ARG_STRLEN); the text around the cases needs a part.
 _CASES_BYTES = 100_000
 
 Question = tuple[str, Case, Mapping[str, Any]]

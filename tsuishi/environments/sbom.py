@@ -45,9 +45,9 @@ def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
 
 
 def bill_of_record(record: EnvironmentRecord, version: str) -> dict[str, Any]:
-    """The CycloneDX document of an environment that is no image, of what its record names: Python and packages.
+    """The CycloneDX document of an environment that is no image: Python and packages, as its record names them.
 
-    version: of the tsuishi that says so.
+    version: of the tsuishi that writes it.
     """
     environment = Component(
         name=record.name,

@@ -1,4 +1,4 @@
-"""What killed calls of tsuishi have left on this machine. `invoke doctor` shows it, and removes it if asked to.
+"""Things that killed calls of tsuishi have left on this machine. `invoke doctor` shows it, and removes it if asked to.
 
 Nothing that belongs to a living process is a stray. Most strays go by themselves: the next run ends programs, and the
 next use of a folder removes the temporary folders in it. Locks are never left: they end with their process.
@@ -32,14 +32,14 @@ class Stray(NamedTuple):
 
 
 def find(engines: Engines, settings: Settings) -> list[Stray]:
-    """Everything that was left. Raises nothing for what belongs to other users and cannot be seen."""
+    """All strays. Strays of other users that cannot be seen raise no error."""
     programs = [Stray(text, engines.sweep) for text in engines.abandoned()]
     folders = [Stray(f"folder {folder}: of a call that was killed", _removing(folder)) for folder in _folders(settings)]
     return [*programs, *folders, *_trials(settings.results)]
 
 
 def remove(engines: Engines, settings: Settings) -> Iterator[str]:
-    """Remove strays, until none is left that can be; a line for each. A program may hold a folder that is free then."""
+    """Remove strays until no removable stray is left; a line for each. A program's end may free a folder."""
     while removable := [stray for stray in find(engines, settings) if stray.remove]:
         for stray in removable:
             assert stray.remove

@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.variances import Pool, pool
 
-# Sessions count as trials where their error is above so much of that of trials. Three sessions say little of their own
-# scatter: at 1, intervals of 95 % miss up to 8 % where environments differ between sessions; so they miss at most 5 %.
+# Sessions count as trials where their error is above this share of the trials' error. Three sessions say little of
+# their own scatter: where environments differ between sessions, intervals of 95 % miss up to 8 % at 1, and at most 5 %
+# at this value.
 _SUSPECT = 0.7
 # Sums of weights that are 0 but for rounding.
 _NO_WEIGHT = 1e-9
@@ -53,10 +54,10 @@ def _is_left(weights: Iterable[float]) -> bool:
 
 
 def _in_shared_sessions(group: Sequence[tuple[float, Term]]) -> Sequence[tuple[float, Term]] | None:
-    """The terms of a comparison by those sessions alone that all of them share; None where they share none.
+    """The terms of a comparison, by the sessions that all of them share; None where they share none.
 
     A day on which only some sides were measured cancels in no difference. Where each day has the same part in all
-    sides, or where nothing is compared, the terms are as they were.
+    sides, or where nothing is compared, the terms do not change.
     """
     every = {session for _, term in group for session in term.sessions}
     left = (

@@ -78,7 +78,7 @@ def _drifted(
 ) -> pd.Series:
     """By trial: the largest drift among its parts (devices, or phases), if it is larger than DRIFT.
 
-    All arrays have an element for each row: its trial, its part of it, its value, and the weight of that. A drift is
+    All arrays have an element for each row: its trial, the trial's part, its value, and the value's weight. A drift is
     the median of the last third of a part's rows, by their weight, over that of the first third, minus 1. Parts of
     fewer than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows shows.
     """

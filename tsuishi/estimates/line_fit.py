@@ -77,7 +77,7 @@ class Fit(NamedTuple):
     """v0 in images/s, t_cost in s, b_half in images; their 95 % intervals (None where no scatter is known).
 
     The intervals hold if the model does and trials scatter independently: with a kink they are without bounds, as there
-    is no one line. They say nothing about batch sizes outside those measured.
+    is no single line. They say nothing about batch sizes outside those measured.
 
     pure_error: the variance of the logarithm between trials of a batch size, over all batch sizes; None where it is
     unknown. about_line: the mean square of lack of fit, as a variance between trials; None for two batch sizes.
@@ -183,7 +183,7 @@ def deciding(points: Sequence[Point], whole: Fit) -> int | None:
 
     It decides where v0 or t_cost of the whole line is outside of its interval by the other batch sizes, or where v0 is
     more than KINK_PERCENT off theirs. The interval of the whole line would not show it: a bad point makes it wide. Of
-    several such batch sizes, the result is that which moves a parameter by the most standard errors.
+    several such batch sizes, the result is the batch size that moves a parameter by the most standard errors.
     """
     if len(points) < FEWEST_POINTS:
         return None

@@ -89,8 +89,8 @@ def _limits(every: Mapping[tuple[str, str], Sequence[Mapping[str, float]]]) -> D
 def _best(cases: Sequence[Mapping[str, float]]) -> float:
     """The mean over trials of each trial's value in the case that is best by all other trials.
 
-    The largest of all values grows with the number of trials, and the largest mean with that of cases. A case that is
-    chosen by other trials than the one that counts has neither fault.
+    The largest of all values grows with the number of trials, and the largest mean with that of cases. The choice of
+    the case by all other trials has neither fault.
     """
     values = []
     for trial in dict.fromkeys(trial for trials in cases for trial in trials):
@@ -138,7 +138,7 @@ def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, Device
     """A row for every trial that has rates (see `with_axes`) and runs more than a single operation.
 
     It is a row of estimates (estimates.trial_estimates) of quantity fraction_of_limit, and `bound`. `value` is None
-    where no limit was measured; `low` and `high` are what the blocks' spread of the nearer rate makes of it. Simulated
+    where no limit was measured; `low` and `high` follow from the blocks' spread of the nearer rate. Simulated
     devices are one device.
     """
     by_trial: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}

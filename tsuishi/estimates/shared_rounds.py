@@ -15,7 +15,8 @@ from scipy import special
 
 _Cell = TypeVar("_Cell", bound=Hashable)
 
-# Rounds are told apart only where chance alone would do it so rarely (F test): with few cells it makes the rest small.
+# Rounds count as different only where chance alone would show this so rarely (F test): with few cells, chance makes
+# the rest small.
 _LEVEL = 0.001
 # The fewest degrees of freedom of the rest.
 _FEWEST_FREEDOM = 8
@@ -25,7 +26,7 @@ _LEAST_REST = 1e-9
 
 
 class Rest(NamedTuple, Generic[_Cell]):
-    """What is left of the values of each cell, raised by what the fit took from it; all degrees of freedom."""
+    """The rest of the values of each cell, raised to make up for the fit; all degrees of freedom."""
 
     values: dict[_Cell, list[float]]
     freedom: float
@@ -43,7 +44,7 @@ def residuals(
     """
     cells = [cell for cell in values if variances[cell] > 0 and len(values[cell]) > 1]
     having = Counter(each for cell in cells for each in rounds[cell])
-    # A cell that is alone in each of its rounds, as a case that a resumed run adds, says nothing of what rounds share.
+    # A cell that is alone in each of its rounds, as a case that a resumed run adds, shows no part that rounds share.
     cells = [cell for cell in cells if any(having[each] > 1 for each in rounds[cell])]
     places: dict[Hashable, int] = {}
     of_round = np.array([places.setdefault(each, len(places)) for cell in cells for each in rounds[cell]], dtype=int)

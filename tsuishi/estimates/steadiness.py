@@ -17,7 +17,7 @@ from tsuishi.estimates.variances import moderated
 
 # So often a session in which nothing changes is said to have changed.
 LEVEL = 0.01
-# A smaller change from the first trial to the last matters to nobody.
+# A smaller change from the first trial to the last does not matter.
 LEAST_CHANGE = 0.01
 # The fewest trials beyond one of each case: fewer would find chance only.
 _FEWEST_FREEDOM = 6

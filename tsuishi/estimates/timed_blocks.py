@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
 
 
 def mean_step_s(blocks: Sequence[TimedBlock]) -> float:
-    """The total time of blocks over their steps, in seconds: a median would not see stalls, which everybody waits for.
+    """The total time of blocks over their steps, in seconds: a median would not see stalls, which take time too.
 
     >>> mean_step_s([TimedBlock(1, 8, 0.25), TimedBlock(3, 24, 1.25)])
     0.375
@@ -59,7 +59,7 @@ def mean_step_s(blocks: Sequence[TimedBlock]) -> float:
 
 
 class Described:
-    """The quantities that are made of what a workload sends, as the vocabulary describes them for a suite."""
+    """The quantities that are made of samples and metrics of a workload, as the vocabulary describes them."""
 
     def __init__(self, words: Vocabulary, suite: str) -> None:
         self._of: dict[tuple[str, str], list[tuple[Quantity, Take]]] = {}
@@ -168,7 +168,7 @@ def work_estimates(
 def _timed_epochs(epochs: list[TimedBlock], batch_size: int | None, whole: Epochs | None) -> Iterator[Estimate]:
     """Epochs that a trial ran. A shortened epoch is extended to the whole by its later steps, and marked derived.
 
-    The total of n epochs is the first + (n - 1) x the mean of the later ones (docs/method.md, "Steady protocol" 4).
+    The total of n epochs is the first + (n - 1) x the mean of the later epochs (docs/method.md, "Steady protocol" 4).
     """
     first, later = epochs[0], epochs[1:]
 
@@ -189,7 +189,7 @@ def _timed_epochs(epochs: list[TimedBlock], batch_size: int | None, whole: Epoch
 
 
 def _derived_epochs(phases: dict[str, list[TimedBlock]], steps: float) -> Iterator[Estimate]:
-    """Epochs that nobody ran: so many mean steps; the first epoch has the trial's first two steps.
+    """Epochs that were not run: so many mean steps; the first epoch has the trial's first two steps.
 
     A last batch that is smaller counts by its images: as a whole step it would make an epoch 2.4 % longer at batch
     2,048. The constant part of its time is lost; a single case does not know it.

@@ -111,7 +111,7 @@ def _prior(variances: np.ndarray, freedom: np.ndarray) -> tuple[float, float]:
     """
     if len(variances) < 2:
         return float(variances.mean()), 0.0
-    # A variance of 0 has no logarithm: it counts as one that is far below the others.
+    # A variance of 0 has no logarithm: it counts as a variance far below the others.
     least = 1e-5 * float(np.median(variances))
     if not least:
         return float(variances.mean()), 0.0

@@ -97,7 +97,7 @@ def resolve_debs(
         }
         code, output, complaints = _run(container, *_INSTALL, *apt.packages)
     if code:
-        raise UserError(f"{environment.name}: apt finds no way to install what is asked for: {_complaint(complaints)}")
+        raise UserError(f"{environment.name}: apt finds no way to install the packages: {_complaint(complaints)}")
     return sorted(_lines(environment.name, output, uris))
 
 

@@ -32,7 +32,7 @@ _PINS_HEADER = """\
 # One artefact a line, in pip's requirements format: name, version, sha256, then file name and bytes.
 """
 _DEBS_HEADER = """\
-# {}: what is asked of apt and all it needs that the base does not have, Linux x86-64
+# {}: the packages for apt, and all their dependencies that the base does not have, Linux x86-64
 # One package a line: name, version, sha256, then the repository of the spec with the path in it, and bytes.
 """
 # The first comment of a lock by `uv pip compile`; it is not kept, as tsuishi writes the lock now.

@@ -44,7 +44,7 @@ def shared_with(nvml: Nvml) -> list[str]:
     """The permanent other uses of the GPUs here, as sentences: displays, and Windows around WSL2."""
     displays = [gpu["index"] for gpu in nvml.describe() if gpu["display_active"]]
     uses = [f"GPU {index} has a display attached, whose desktop takes memory and time of it" for index in displays]
-    windows = "this is WSL2: Windows and its desktop use the GPUs too, and hide some of what telemetry asks for"
+    windows = "this is WSL2: Windows and its desktop use the GPUs too, and hide some values from telemetry"
     return [windows, *uses] if wsl() and len(nvml) else uses
 
 

@@ -1,4 +1,4 @@
-"""What the maker of a card says that it can do at most, from images/compatibility.toml."""
+"""The limits of a card by its maker's data sheet, from images/compatibility.toml."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal

@@ -70,7 +70,7 @@ class Nvml:
 
     def __init__(self, wanted: str = ALL) -> None:
         self.why_not = ""
-        # What the bindings cannot read of the driver's answers, by question: faults, unlike what a GPU does not have.
+        # Answers of the driver that the bindings cannot read, by question: faults, unlike features that a GPU lacks.
         self.unreadable: dict[str, str] = {}
         self._handles: dict[int, Any] = {}
         try:
@@ -119,7 +119,7 @@ class Nvml:
         return {}
 
     def _order_is_cudas(self, visible: str | None, handles: Sequence[tuple[int, Any]]) -> bool:
-        """Whether CUDA_VISIBLE_DEVICES has numbers of CUDA's own order, in which nobody but CUDA knows the GPUs.
+        """Whether CUDA_VISIBLE_DEVICES has numbers of CUDA's own order, in which only CUDA knows the GPUs.
 
         By default the fastest GPU comes first, and the order of the others is unspecified (CUDA programming guide,
         CUDA_DEVICE_ORDER). GPUs of one name are taken in NVML's order. Sets `why_not`.

@@ -35,7 +35,7 @@ _FEWEST_RATIOS = 3
 
 
 class History:
-    """Durations in seconds by the name of the work, and scatters by the name of what was measured: a file of the cache.
+    """Durations in seconds by the name of the work, and scatters by the name of the measurement: a file of the cache.
 
     Durations of other machines do not count. `machine` is the id of the machine's record, and `record` its content: a
     file whose record `is_same` counts under whatever id it was begun. Nodes of a cluster have an id, and no record.
@@ -88,7 +88,7 @@ class History:
     def learn_scatter(self, name: str, run_id: str, variance: float, freedom: float) -> None:
         """Remember the variance between the trials of a run, pooled over its cases: that of the logarithms of values.
 
-        It replaces what was known of the same run, which may have been resumed.
+        It replaces the earlier variance of the same run, which may have been resumed.
         """
         known = {run: found for run, found in self._scatters.get(name, {}).items() if run != run_id}
         latest = [*known.items(), (run_id, (variance, freedom))][-_KEPT:]

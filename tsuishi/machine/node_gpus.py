@@ -1,4 +1,4 @@
-"""The GPUs of a cluster's nodes, as a job of seconds found them on one.
+"""The GPUs of a cluster's nodes, as a job of seconds found them on a node.
 
 `python -m tsuishi.machine.node_gpus` is that job: it prints the GPUs that Slurm gave it, as JSON. Login nodes often
 have none, and a plan has to know which GPUs there are, and how many a trial gets.
@@ -21,7 +21,7 @@ _KEPT_S = 7 * 86400.0
 
 
 class NodeGpus(Nvml):
-    """The GPUs that a trial gets on a node. They can be planned for, and not be looked at from here."""
+    """The GPUs that a trial gets on a node. A plan can use them; they cannot be examined from here."""
 
     are_here = False
 

@@ -106,7 +106,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def first_line(path: Path) -> str | None:
-    """What a file of /proc or /sys says; None where the system does not say it."""
+    """The text of a file of /proc or /sys; None where the system does not give it."""
     try:
         return path.read_text(encoding="utf-8").partition("\n")[0].strip()
     except (OSError, UnicodeDecodeError):

@@ -1,8 +1,8 @@
 """Slurm's commands: an array is submitted, its tasks are asked for, and cancelled.
 
-An array has a name of its own, which is known before Slurm knows the array: so a process that is killed while it
-submits leaves nothing that another process cannot find. squeue answers for what runs and for what ended minutes ago,
-on every site; sacct answers for longer, where the site keeps accounts.
+An array has a name of its own, which is known before Slurm knows the array: so other processes find every array, also
+of a process that is killed while it submits. squeue answers for tasks that run or ended minutes ago, on every site;
+sacct answers for older tasks, where the site keeps accounts.
 """
 
 import os
@@ -72,7 +72,7 @@ class TaskState:
 
 
 def wanted(given: Settings) -> list[str]:
-    """The options of sbatch and srun that say on which nodes, with what. Raises UserError for a part of a GPU."""
+    """The options of sbatch and srun that name nodes and resources. Raises UserError for a part of a GPU."""
     if _PART_OF_A_GPU.search(given.slurm_gres):
         raise UserError(f"--gres {given.slurm_gres}: a part of a GPU (MIG), and only whole ones are measured")
     named = {

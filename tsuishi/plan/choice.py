@@ -93,10 +93,10 @@ def fitting_defaults(checkout: Checkout, choice: Choice, nvml: Nvml) -> tuple[En
 
 
 def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
-    """The releases of a family, by date, that this machine can make and run on what it computes on.
+    """The releases of a family, by date, that this machine can make and run on its accelerator.
 
     Of several environments of a release, those for GPUs too are left out where only CPUs compute.
-    Raises UserError for an unknown family, and where there is none of it.
+    Raises UserError for an unknown family, and where no release can be used.
     """
     every, on = read_environments(checkout.images), computing(choice, nvml)
     known = sorted({environment.family for environment in every if environment.family})

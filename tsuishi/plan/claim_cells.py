@@ -41,7 +41,7 @@ def _cells(check: Check, cells: Mapping[MatrixCell, CellAxes]) -> list[MatrixCel
     if check.kind == "presence":
         return _cells_in(of) if _has_every_value({**check.case, **check.of}, of) else []
     if check.every == "all" and check.fewest == 1:
-        # A case that an environment cannot run is no case there; but a size that nobody tries may be the exception.
+        # A case that an environment cannot run is no case there; but an untried size may be the exception.
         sides = ((check.of, of), (check.to, to)) if check.to is not None else ((check.of, of),)
         if not all(_has_every_size(check, {**check.case, **side}, points) for side, points in sides):
             return []

@@ -54,7 +54,7 @@ def what_claims_take(sources: Iterable[Source], here: Situation) -> dict[tuple[s
 def _needs_of_plan(
     claim: Claim, here: Situation, asked: Sequence[Sequence[MatrixCell]] | None, in_larger: bool
 ) -> Takes:
-    """asked: the cells that each environment (or pair) would judge the claim on; None where nobody can be asked."""
+    """asked: the cells that each environment (or pair) would judge the claim on; None where none can judge it."""
     if asked:
         enough = any(all(here.planned.get(cell, 0) >= LOOKS[0] for cell in cells) for cells in asked)
         return "planned" if enough else "time"

@@ -1,4 +1,4 @@
-"""The printed plan: the main questions, what is left out, and what more time would bring."""
+"""The printed plan: the main questions, the parts left out, and the gain of more time."""
 
 import math
 from collections import Counter
@@ -86,7 +86,7 @@ def power_lines(outlined: Outline, history: History) -> list[str]:
 
 
 def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatter: float) -> Comparing:
-    """How the main questions compare; of comparisons that differ in this, the least that one of them has."""
+    """How the main questions compare; where comparisons differ, the smallest value among them."""
 
     def place(cell: MatrixCell) -> tuple[str, str]:
         return cell.environment, outlined.matrix.first[cell].case.suite
@@ -99,7 +99,7 @@ def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatte
 
 
 def _scatter_names(outlined: Outline, comparisons: Sequence[PlannedQuestion]) -> dict[str, str]:
-    """The names in the history of what comparisons compare, each with its environment."""
+    """The names under which the history keeps the scatters of comparisons, each with its environment."""
     names = {}
     for question in comparisons:
         for cell in question.cells:

@@ -32,11 +32,11 @@ _Expected = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 1))]
 
 
 class PlannedTrial(Trial):
-    """A trial to come, with what the plan expects of it. Its id has no attempt yet: that is known only when it runs.
+    """A trial to come, with the plan's expectations. Its id has no attempt yet: that is known only when it runs.
 
     `guess_s`: the guess of the specs, which was measured on another machine. `script`: the program of a suite that runs
-    one; a run never says where it is. `forced`: --force uses the environment's code, or it is PTX: a self-check comes
-    first.
+    a program; a run never records its place. `forced`: --force uses the environment's code, or it is PTX: a self-check
+    comes first.
     """
 
     case: CaseAxes

@@ -49,7 +49,7 @@ def exclude(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], words: Voc
     """Give the status `excluded` to every trial with a row that cannot be right; the first such row of each.
 
     It cannot where no workload can have sent it, or a metric has another unit than its quantity. Of a metric that no
-    file describes, all trials of a suite have one unit, or none of these trials counts: nobody knows which is right.
+    file describes, all trials of a suite have one unit, or none of these trials counts: it is unknown which is right.
     Trials that did not end well are not looked at: they may have been killed while they wrote, and count nowhere. A
     trial that ended well and was measured again all the same was excluded then; nothing more is said of it.
     """

@@ -1,7 +1,7 @@
 """Contract 2: the run directory. Written by the runner, read by everything after it.
 
 results/<run id>/
-    run.json                     what was asked and planned
+    run.json                     the request and the plan
     records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
     trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
     manifest-sha256.txt          digests of records and trials, in the order in which they were written (manifest.py)
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 # The tables of a run, and what their columns mean: gathered from its trials.
 GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
-# What a run.json is sealed for.
+# The purpose of the seal of a run.json.
 _SEALED = "run.json"
 # The most characters of the first line of a table that are read.
 _LONGEST_HEADER = 1 << 16
@@ -101,7 +101,7 @@ class RunDirectory:
         write_json(self.path / "run.json", sealed({"schema_version": SCHEMA_VERSION, **run.content()}))
 
     def alone(self) -> AbstractContextManager[None]:
-        """Keep everybody else from measuring this run meanwhile. Raises UserError where somebody measures it."""
+        """Keep other processes from measuring this run meanwhile. Raises UserError where another measures it."""
         return exclusion.file(self.path / ".lock", f"measuring run {self.id}")
 
     def add(self, record: AnyRecord) -> str:
@@ -153,7 +153,7 @@ class RunDirectory:
     def gather(self, words: Vocabulary, into: Path | None = None, columns_of: Path | None = None) -> None:
         """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.
 
-        into: another folder for them, where nobody keeps them. columns_of: a folder with tables, perhaps of an earlier
+        into: another folder for them, where they are not kept. columns_of: a folder with tables, perhaps of an earlier
         tsuishi: an axis, or a column, that neither they nor a trial has is left out. Raises UserError where a table of
         a trial was altered.
         """

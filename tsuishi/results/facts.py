@@ -1,4 +1,4 @@
-"""What a workload says, typed once: facts about its environment, samples, metrics and phases.
+"""Everything that a workload reports, typed once: facts about its environment, samples, metrics and phases.
 
 Events carry it (stream/events.py), tables and trial.json keep it, and whatever reads a run has it in these types.
 """
@@ -45,7 +45,7 @@ class Facts(Record):
 
     @classmethod
     def reported(cls, values: dict[str, Any]) -> "Facts":
-        """Facts that are written in the order in which they were reported; those that nobody knows come last."""
+        """Facts that are written in the order in which they were reported; unknown facts come last."""
         facts = cls.model_validate(values)
         # pydantic writes fields in the order of __dict__.
         ordered = sorted(facts.__dict__.items(), key=lambda item: [*values, item[0]].index(item[0]))
@@ -106,7 +106,7 @@ class Versioned(Protocol):
 
 
 def other_versions(recorded: Versioned, seen: Versioned) -> dict[str, tuple[str, str]]:
-    """The versions seen that are not those recorded, and the latter, by name. A version that one lacks is none."""
+    """Each seen version that differs from the recorded version, and the latter, by name; only names in both."""
     expected, actual = _versions(recorded), _versions(seen)
     return {
         name: (actual[name], expected[name])

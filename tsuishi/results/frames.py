@@ -1,4 +1,4 @@
-"""Runs as pandas frames: their trials and tables, and what became of everything that was planned."""
+"""Runs as pandas frames: their trials and tables, and the outcome of everything that was planned."""
 
 from collections import namedtuple
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -163,7 +163,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
 
 
 def _named(runs: Sequence[RunDirectory]) -> dict[str, RunDirectory]:
-    """The runs by their ids; of runs with the same id, in several folders, the later ones are numbered."""
+    """The runs by their ids; of runs with the same id, in several folders, the later runs are numbered."""
     named: dict[str, RunDirectory] = {}
     for run in runs:
         first = visible(run.id)
@@ -279,7 +279,7 @@ def is_nothing(value: Any) -> bool:
 
 
 def outcomes(results: Results) -> pd.DataFrame:
-    """A row per repetition that was planned or tried, with what became of it; `missing`: it was never tried.
+    """A row per repetition that was planned or tried, with its outcome; `missing`: it was never tried.
 
     Columns: run_id, suite, protocol, case_id, axes (dict), environment, column, repetition, trial_id, status, reason.
     """

@@ -1,13 +1,13 @@
 """The manifest of a run: the SHA-256 of each of its files, in the form of `sha256sum`.
 
-manifest-sha256.txt    what is written once: records, and the files of each trial, appended when the trial is committed
-run-sha256.txt         what is written anew: run.json, the gathered tables, and the manifest as it was with these
+manifest-sha256.txt    files written once: records, and the files of each trial, appended when the trial is committed
+run-sha256.txt         files written anew: run.json, the gathered tables, and the manifest at the same moment
 
 So the SHA-256 of run-sha256.txt, the root, stands for the whole run: where the root stays, no trial was altered, added
 or left out. `sha256sum -c run-sha256.txt manifest-sha256.txt` in the folder of the run compares all files. Where a
 runner found that a trial was removed, a comment has the place of its lines, and the trial may be measured again.
 
-Whoever can write to the run can write another manifest. It shows alterations to those who noted the root.
+A person who can write to the run can write another manifest. It shows alterations to those who noted the root.
 """
 
 import errno
@@ -54,7 +54,7 @@ class Digests(NamedTuple):
 
 
 def read(run: Path, *, may_be_cut: bool = False) -> Digests:
-    """The digests of a run; none where a tsuishi made it that wrote none.
+    """The digests of a run; none for a run of a tsuishi that wrote no digests.
 
     may_be_cut: a last line that a power cut left unfinished is no fault. Raises UserError where a line is none, or
     gives a file a second digest.
@@ -137,7 +137,7 @@ def about(path: Path) -> FileRecord:
 
 
 def write_anew(run: Path, names: Iterable[str]) -> None:
-    """Write run-sha256.txt: the digests of these files as they are now, and of others as they were.
+    """Write run-sha256.txt: new digests of these files, and the earlier digests of other files.
 
     A file that is not there is left out. Raises UserError where a file cannot be read.
     """

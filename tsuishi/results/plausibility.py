@@ -1,4 +1,4 @@
-"""What cannot be, though every file is what it was: times outside of their trial, rows out of order, findings repeated.
+"""Impossible content of unaltered files: times outside of their trial, rows out of order, findings repeated.
 
 The rows of samples and metrics are checked at the door to all estimates (admission.py), by reports too.
 """
@@ -64,7 +64,7 @@ def wrong_rows(results: Results) -> Iterator[tuple[str, str]]:
     for trial, phase in zip(pairs[TRIAL].tolist(), pairs["phase"].tolist(), strict=True):
         run_id, trial_id = str(trials.at[trial, "run_id"]), str(trials.at[trial, "trial_id"])
         record = results.records[run_id, trial_id]
-        # Where the runner was killed, nobody noted the phases.
+        # Where the runner was killed, the phases were not noted.
         if trials.at[trial, "status"] == OK and record.phases and phase not in {known.name for known in record.phases}:
             yield trial_id, f"samples.csv: it had no phase {phase}"
 

@@ -51,7 +51,7 @@ def parsed(path: Path | str, text: bytes, model: type[R]) -> R:
 
 
 def read_record(path: Path, shown: Callable[[Any], Any] = lambda value: value) -> AnyRecord | None:
-    """The record in records/<id>.json; None where it is of a kind that nobody knows. `shown` alters what was read.
+    """The record in records/<id>.json; None where its kind is unknown. `shown` alters the content.
 
     Raises UserError where the hash of the content is not that of the id.
     """

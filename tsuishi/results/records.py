@@ -1,6 +1,6 @@
 """The records that trials leave, typed: of the trial, its environment, its machine and its workload.
 
-A run may come from anybody: every record is checked against its type when it is read.
+A run may come from any author: every record is checked against its type when it is read.
 """
 
 from datetime import date
@@ -23,7 +23,7 @@ FileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,63}$")]
 
 
 class BaseRecord(Record):
-    """The image that an environment is built on: as it was asked for, and as it was got."""
+    """The base image of an environment: the image in the spec, and the image that was used."""
 
     reference: str | None = None
     used: str | None = None
@@ -32,7 +32,7 @@ class BaseRecord(Record):
 
 
 class Image(Record):
-    """The image of an environment. `layers`: the digests of what is in it."""
+    """The image of an environment. `layers`: the digests of its content."""
 
     id: str | None = None
     tag: str | None = None
@@ -43,14 +43,14 @@ class Image(Record):
 
 
 class Substitution(Record):
-    """Something that was used in the place of what was asked for."""
+    """A part that was used in the place of the requested part."""
 
     asked: str
     used: str
 
 
 class EnvironmentRecord(Record):
-    """records/environment-<id>.json: an environment as it was asked for, as it was got, and as it reports itself.
+    """records/environment-<id>.json: an environment: its spec, its build, and its report about itself.
 
     `family`: of the framework's releases, with the day on which this release appeared.
     `sandbox` and `variables` are of environments without containers; `image` and `sbom` (CycloneDX) of images.
@@ -142,7 +142,7 @@ class GpuRecord(Record):
 
     @property
     def usable_mib(self) -> float | None:
-        """The memory that programs can have: without that which driver and firmware reserve, where it is known."""
+        """The memory that programs can have: without the memory that driver and firmware reserve, where known."""
         return None if self.memory_mib is None else self.memory_mib - (self.memory_reserved_mib or 0)
 
 
@@ -217,7 +217,7 @@ def _status(text: str) -> str:
 
 
 class FileRecord(Record, extra="forbid"):
-    """A file as it was written."""
+    """A file at the time of its writing."""
 
     bytes: Count
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -270,7 +270,7 @@ class TrialRecord(Trial, extra="ignore"):
 
     @property
     def digests(self) -> dict[str, str] | None:
-        """The SHA-256 of each table, by the table's name; None where nobody noted any."""
+        """The SHA-256 of each table, by the table's name; None where none was noted."""
         if self.files is None:
             return self.tables
         return {name.removesuffix(".csv"): about.sha256 for name, about in self.files.items() if name.endswith(".csv")}

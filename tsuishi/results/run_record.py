@@ -1,4 +1,4 @@
-"""run.json, typed: what was asked for, what was planned, and what each call that measured had to say."""
+"""run.json, typed: the request, the plan, and the facts of each call that measured."""
 
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ class More(PlannedQuestion):
 
 
 class CheckoutState(Record):
-    """The commit of a checkout, and whether it had uncommitted changes; what is not known, and why."""
+    """The commit of a checkout, and whether it had uncommitted changes; or why these are not known."""
 
     commit: str | None = None
     dirty: bool | None = None
@@ -57,7 +57,7 @@ class OriginalRun(Record):
 
 
 class RunRecord(Record):
-    """run.json: what was asked for, and what was planned. `mac` is the seal of the user who wrote it.
+    """run.json: the request and the plan. `mac` is the seal of the user who wrote it.
 
     `seed` decides the order of trials; `drawn` are 64 random bits as hexadecimal digits, drawn when the run was made.
     """

@@ -35,9 +35,9 @@ FACTS = {
     "cpu.usable": Fact(mark("usable cores"), True, "frameworks start as many threads"),
     "limits.cores": Fact(mark("cores by affinity and quota"), True, "a quota takes cores as an affinity does"),
     "memory_mib": Fact(mark("memory, MiB"), True, "other modules have another bandwidth", _OF_MEMORY),
-    "architecture": Fact(mark("architecture"), True, "its programs are others"),
+    "architecture": Fact(mark("architecture"), True, "it runs other programs"),
     "gpus.name": Fact(_GPUS, True, "another GPU has another speed, and so have two"),
-    "gpus.compute_capability": Fact(_GPUS, True, "its kernels are others"),
+    "gpus.compute_capability": Fact(_GPUS, True, "it runs other kernels"),
     "gpus.memory_mib": Fact(_GPUS, True, "models of one name differ by it", _OF_MEMORY),
     "gpus.uuid": Fact(_GPUS, True, "GPUs of one model differ by some percent; and it tells one node from another"),
     "limits.affinity": Fact(

@@ -81,7 +81,7 @@ METRICS = (
     Column("trial_id", "string", "the trial it belongs to"),
     Column("name", "string", "what it is"),
     Column("value", "number", "how much"),
-    Column("unit", "string", "of what; 1 is a pure number"),
+    Column("unit", "string", "the unit of the value; 1 is a pure number"),
 )
 
 TELEMETRY = (
@@ -100,7 +100,7 @@ TELEMETRY = (
     Column(
         "memory_used_mib",
         "number",
-        "GPU: memory in use, by anybody; with what the driver reserves where its record has no memory_reserved_mib",
+        "GPU: memory in use, by any program; with the driver's reserve where its record has no memory_reserved_mib",
     ),
     Column(
         "power_w",

@@ -1,6 +1,6 @@
 """Upgrades the run.json of an earlier tsuishi when it is read, so that everything after it knows one schema only.
 
-Whoever changes the schema raises `SCHEMA_VERSION` in run_record.py, adds the step from the version before, and leaves
+To change the schema, raise `SCHEMA_VERSION` in run_record.py, add the step from the version before, and leave
 an archive of the new version among the tests. Files of a run are never rewritten: their digests are in its chain.
 """
 
@@ -30,12 +30,12 @@ STEPS: Mapping[int, Step] = {1: _trials_by_their_id}
 def upgraded(place: object, content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a run.json in the newest schema. An upgraded one has no seal: its run is reported, not resumed.
 
-    place: the run, for messages. Raises UserError for a later schema, and for one that no tsuishi wrote.
+    place: the run, for messages. Raises UserError for a later schema, and for a schema that no tsuishi wrote.
     """
     version = content.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version not in {SCHEMA_VERSION, *STEPS}:
         is_later = isinstance(version, int) and version > SCHEMA_VERSION
-        why = "a later tsuishi made it: update this one" if is_later else "no tsuishi wrote it"
+        why = "a later tsuishi made it: update tsuishi" if is_later else "no tsuishi wrote it"
         raise UserError(f"{place}: run schema {version}, this tsuishi reads up to {SCHEMA_VERSION}; {why}")
     newest = dict(content)
     for step in range(version, SCHEMA_VERSION):

@@ -1,6 +1,6 @@
-"""The verification of a run: every file of it is what its runner wrote, nothing is missing, and nothing was added.
+"""The verification of a run: no file was altered, lost or added since the runner wrote the run.
 
-`verify` reads everything, and says also what cannot be. A report asks for the `assurance` of a run: that compares
+`verify` reads everything, and reports impossible content too. A report asks for the `assurance` of a run: that compares
 run.json, the gathered tables and the names of trials and records; of a run that is not very large, every file.
 """
 
@@ -21,7 +21,7 @@ from tsuishi.results.records import AnyRecord, EnvironmentRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
-# Files of a run's folder that are held while somebody measures, and that an earlier tsuishi kept for its user.
+# Files of a run's folder that are held during a measurement, and that an earlier tsuishi kept for its user.
 OF_ITS_USER = frozenset({".lock", ".jobs", "gathered.npz", "verification.sealed"})
 UNLISTED = OF_ITS_USER | {ANEW, CHAIN}
 _FOLDERS = frozenset({"records", "trials"})
@@ -184,7 +184,7 @@ class _Reading:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self.known = Digests({}, {})
-        # By id; None where nobody knows their kind. And why a record cannot be read, by its file.
+        # By id; None where their kind is unknown. And why a record cannot be read, by its file.
         self._records: dict[str, AnyRecord | None] = {}
         self._unreadable: dict[str, str] = {}
         self.trials = self.bytes = 0

@@ -21,7 +21,7 @@ ALONE = "none"
 
 @dataclass(frozen=True)
 class Case:
-    """A combination of values of a suite's axes. The environment is not part of it.
+    """A combination of values of a suite's axes. The environment is not part of a case.
 
     Vocabulary.case makes it, or the records of a run do. `given` are all axes that the suite gives with their values,
     in canonical order, for the workload. `items` are those of them that identify the case: usual values are left out

@@ -194,10 +194,10 @@ class Check(Selecting):
         if self.to is not None and self.kind == "presence":
             raise ValueError("a check of kind 'presence' has no use for 'to'; remove it")
         if self.parameter == "residual" and self.to is not None:
-            raise ValueError("residuals are what points are off their own line; remove 'to'")
+            raise ValueError("residuals are distances of points from their own line; remove 'to'")
         if self.kind == "fit" and self.parameter != "residual" and self.to is None:
             raise ValueError(
-                f"'{self.parameter}' is compared with that of other lines; add 'to' ({{}} for the same ones)"
+                f"'{self.parameter}' is compared with that of other lines; add 'to' ({{}} for the same lines)"
             )
         if self.than is not None and self.than <= 0 and self.scale == "ratio":
             raise ValueError(f'no ratio to {self.than:g}; add scale = "difference"')

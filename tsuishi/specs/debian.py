@@ -113,7 +113,9 @@ def _deb(line: str, where: str, repositories: Mapping[str, Repository]) -> Deb:
             raise UserError(f"{where}: unknown option '--{option}'; known: --{', --'.join(_OPTIONS)}")
     digest = options.get("hash", "").removeprefix("sha256:")
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every one needs it")
+        raise UserError(
+            f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every package needs it"
+        )
     repository, _, path = options.get("from", "").partition("/")
     if repository not in repositories or not path.endswith(".deb"):
         raise UserError(

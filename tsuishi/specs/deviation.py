@@ -10,7 +10,7 @@ from tsuishi.specs.selections import Selection
 
 
 class CodeLine(toml.Spec):
-    """A line of code, or a part of it. `file`: its path in the checkout."""
+    """A line of code, or a part of a line. `file`: its path in the checkout."""
 
     file: str
     text: str

@@ -144,7 +144,7 @@ class Environment(toml.Spec):
         if self.apt and self.machine != "x86_64":
             raise ValueError("'apt' has packages of amd64 only: an environment for another 'machine' takes none")
         if self.base and self.base.copies and not self.base.digest:
-            raise ValueError("'base.copies' need 'base.digest': without it nobody can tell whether they are the same")
+            raise ValueError("'base.copies' need 'base.digest': only the digest shows that they are the same")
         return self
 
     @property

@@ -1,4 +1,4 @@
-"""A program of anybody as the experiment of a suite: its files, its command, and the patterns of what it prints."""
+"""Any program as the experiment of a suite: its files, its command, and the patterns of its output."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ class ExperimentFile(toml.Spec):
 
 
 class ExperimentData(toml.Spec):
-    """A file or folder that the script reads and nobody copies: its path from the folder of the script, and its digest.
+    """A file or folder that the script reads, never copied: its path from the folder of the script, and its digest.
 
     The digest of a folder is made by datasets.digest_of.
     """
@@ -115,7 +115,7 @@ class Experiment(toml.Spec):
             if digest != file.sha256:
                 raise ValueError(
                     f"experiment: {file.path} has the SHA-256 {digest}, not {file.sha256}: "
-                    "write the new one into the suite if this is the file you mean"
+                    "write the new SHA-256 into the suite if this is the file you mean"
                 )
 
 
@@ -143,9 +143,9 @@ class Pattern(toml.Spec):
 
     `line`: its named groups are metrics; the group `index` tells lines apart that are printed again and again, and the
     group `unit` takes the unit from the line. {number}, {duration} and {unit} stand for the expressions of
-    specs/numerals.py. `decimal`: the decimal sign. `units`: factors to the unit of the quantity, of units that are not
-    known. `scale`: factors from what is printed, by group; or a factor for all groups. `begin`, `end`: samples of the
-    phase <name>.
+    specs/numerals.py. `decimal`: the decimal sign. `units`: factors of unknown units to the unit of the quantity.
+    `scale`: factors for the printed numbers, by group; or a factor for all groups. `begin`, `end`: samples of the phase
+    <name>.
     """
 
     line: Expression | None = None

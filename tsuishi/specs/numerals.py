@@ -33,7 +33,7 @@ KEPT = (
     *("B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "bytes"),
     *("FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS"),
 )
-# Decimal prefixes of what is counted: 1.2k images/s.
+# Decimal prefixes of counts: 1.2k images/s.
 PREFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 # The times of rates, and those that something takes, as in s/it.
 _EACH = {name: SECONDS[name] for name in ("s", "sec", "second", "min", "minute", "h", "hour")} | {"S": 1.0}
@@ -139,7 +139,7 @@ def unit_expression(units: Iterable[str]) -> str:
 
 
 def expanded(line: str, decimal: Decimal | None, units: Iterable[str]) -> str:
-    """The regular expression of a pattern's line, with what its placeholders stand for; the workload does the same.
+    """The regular expression of a pattern's line, with its placeholders replaced; the workload does the same.
 
     decimal: None for numbers of any form.
     """

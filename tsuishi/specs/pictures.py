@@ -62,7 +62,7 @@ class Picture(Selecting):
     # Selects the cases of all series.
     case: Selection = {}
     series: tuple[PictureSeries, ...] = Field(min_length=1)
-    # What differs from the source's picture, and what of it has no axis or quantity here.
+    # Differences from the source's picture, and parts of the picture that have no axis or quantity here.
     note: toml.Texts | None = None
 
     @model_validator(mode="after")

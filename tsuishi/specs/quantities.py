@@ -105,7 +105,7 @@ class Quantity(toml.Spec):
 def unknown_quantity(name: str) -> Quantity:
     """A quantity that no file of this checkout describes. Its name gives its label, and ends with its unit.
 
-    The name may be any text, because a run may come from anybody.
+    The name may be any text, because a run may come from any author.
     """
     unit = next((unit for suffix, unit in _UNIT_SUFFIXES.items() if name.endswith(suffix)), "1")
     label = name if unit == "1" else name.removesuffix("_" + unit.lower())

@@ -93,7 +93,7 @@ def selected(
 
 
 class Selecting(toml.Spec):
-    """Base of what selects cases; the context of its validation is the vocabulary of the checkout."""
+    """Base of objects that select cases; the context of its validation is the vocabulary of the checkout."""
 
     _usual: Mapping[str, Value] = PrivateAttr(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """Published numbers with their sources, from reports/published/<source>.toml.
 
-A file describes a source and holds its tables much as they were printed. Each `[[numbers]]` is a table. Its columns are
+A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a table. Its columns are
 axes (they select cases) and quantities (the measured values); see reports/published/conv2d-gce.toml. A number belongs
 to every case that has all the axes of its row: an axis that is not given may have any value.
 """
@@ -28,7 +28,7 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 
 class Hardware(toml.Spec):
-    """The hardware on which numbers were measured: a machine, or a part of it."""
+    """The hardware on which numbers were measured: a machine, or a part of a machine."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     # Its name in the legends of charts.

@@ -131,7 +131,7 @@ class Suite(toml.Spec):
     # Axes and quantities of this suite alone, described as in suites/axes.toml and suites/quantities.toml.
     new_axes: dict[str, Any] = {}
     new_quantities: dict[str, Any] = {}
-    # A program that the workload `script` runs, and what is found in the text that it prints.
+    # A program that the workload `script` runs, and the patterns of its output.
     experiment: Experiment | None = None
     patterns: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Pattern] = {}
     # The common axes of all groups.

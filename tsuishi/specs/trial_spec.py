@@ -44,7 +44,7 @@ def _of_a_suite(case: dict[str, str | int]) -> dict[str, str | int]:
 
 
 _Axis = Annotated[str, Field(pattern=axes.NAME), AfterValidator(_axis)]
-# The axes of a case in canonical order, also such as no file here describes: a run may come from anybody.
+# The axes of a case in canonical order, also axes that no file here describes: a run may come from any author.
 Axes = Annotated[dict[_Axis, str | Ordinal], Field(max_length=100), AfterValidator(_of_a_suite)]
 
 
@@ -72,7 +72,7 @@ class Trial(Record):
     """What a trial is and how it is run, as data. A plan, an order and a record add what they alone know.
 
     `attempt`: 0 while the trial is only planned. `case`: an earlier tsuishi left it to the case's record in trial.json.
-    What says how it is run may be lacking where nobody will run it. `unsupported`: why the environment cannot run the
+    Fields on how it is run may be missing where it will not be run. `unsupported`: why the environment cannot run the
     case, from its answer to the command `asked`; then nothing is started. `forced`: why the environment's code is not
     native to the GPUs. The ids of records and the data are known when the trial is ordered.
     """

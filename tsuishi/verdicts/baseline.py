@@ -150,7 +150,7 @@ def _environments(evidence: Evidence) -> dict[str, _Environment]:
 
 
 def shared_trials(evidence: Evidence, earlier: Evidence) -> set[Any]:
-    """The trials that both sides have, by what distinguishes a trial from those of other runs: id, begin and length."""
+    """The trials that both sides have, by the facts that distinguish trials of different runs: id, begin and length."""
     names = ["trial_id", "started_at", "duration_s"]
     several = (every.results.trials[names].astype("object") for every in (evidence, earlier))
     ours, theirs = ({*zip(*(trials[name].tolist() for name in names), strict=True)} for trials in several)

@@ -100,7 +100,7 @@ def _elements(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
 
 
 def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
-    """The cases of a check without a number: cases whose trials all failed, and sizes (batches, devices) nobody tried.
+    """The cases of a check without a number: cases whose trials all failed, and untried sizes (batches, devices).
 
     A case that an environment does not support is no case there. A check that says how many comparisons it needs
     (`fewest`) does not need every size that it names.
@@ -151,7 +151,7 @@ def _distance(value: float, region: Region) -> float:
 def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
     """The result of a check on statuses. They have no scatter, so each p value is 0 or 1."""
     selection = {**check.case, **check.of}
-    # An unsupported, skipped or failed case does not say whether it fits in memory.
+    # The status of an unsupported, skipped or failed case does not show whether it fits in memory.
     known = [finding for finding in findings if any(STATUSES[name].shows_memory for name in finding.statuses)]
     cases = on_side(known, check, check.of)
     missing = {*_combinations(selection)} - {_combination(case, selection) for case in cases}

@@ -147,7 +147,7 @@ class Evidence:
         return self.estimates.iloc[order], [rows[place][1] for place in order.tolist()]
 
     def session(self, run_id: str, started_at: str) -> str:
-        """The session of a run in which a trial began: that which began last before it."""
+        """The session of a run in which a trial began: the last session that began before the trial."""
         began = (session.began_at for session in self.results.runs[run_id].sessions)
         return f"{run_id} {sum(1 for each in began if each and each <= started_at)}"
 

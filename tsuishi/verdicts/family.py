@@ -13,7 +13,7 @@ from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region
 from tsuishi.specs.questions import ALIKE, share_of_look
 
 OTHER = 0.0125
-# A comparison with a baseline is a family of its own: whoever asks for it asks another question than the report's.
+# A comparison with a baseline is a family of its own: it answers another question than the report's.
 BASELINE = 0.05
 # The logarithms of ratios of sides that are alike.
 _ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
@@ -81,8 +81,8 @@ def decide(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:
 def error_of_plan(number: int) -> float:
     """The error of all hypotheses that are not main questions and that this plan of a run named first.
 
-    Each plan takes half of what the plans before it left, so that a family that grows spends no more than OTHER. Claims
-    that no plan named belong to the first.
+    Each plan takes half of the error that earlier plans left, so a growing family spends no more than OTHER. Claims
+    that no plan named belong to the first plan.
     """
     return float(OTHER * 0.5**number)
 

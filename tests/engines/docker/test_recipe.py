@@ -161,7 +161,7 @@ def test_the_same_artefacts_make_the_same_context_whenever_and_by_whomever(tmp_p
 def test_a_lock_without_pip_is_told_before_anything_is_built(tmp_path: Path) -> None:
     environment = next(one for one in PINNED if one.packages == "locked")
     with (
-        pytest.raises(BuildError, match=rf"{environment.name}\.lock pins no wheel of pip: add one"),
+        pytest.raises(BuildError, match=rf"{environment.name}\.lock pins no wheel of pip: add a wheel"),
         recipe.context(TEMPLATE, environment, "base:1", (), (), tmp_path),
     ):
         pass

@@ -164,7 +164,7 @@ def remove_abandoned(client: "DockerClient") -> None:
         try:
             client.api.remove_container(container["Id"], force=True)
         except APIError as error:
-            if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else removes it
+            if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # another process removes it
                 raise
 
 

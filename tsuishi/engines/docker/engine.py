@@ -56,7 +56,7 @@ class DockerEngine:
             return Availability(False, reason="no Docker socket found", remedy="install and start Docker, or use venv")
         if not place.startswith("unix://"):
             raise UserError(
-                f"DOCKER_HOST={place} is another machine, and telemetry would watch this one: "
+                f"DOCKER_HOST={place} is another machine, and telemetry would watch this machine: "
                 "run tsuishi there, or unset DOCKER_HOST"
             )
         try:

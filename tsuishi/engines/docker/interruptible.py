@@ -1,4 +1,4 @@
-"""Ends long requests to a Docker engine at an interrupt. The engine gives up a request when nobody listens."""
+"""Ends long requests to a Docker engine at an interrupt. The engine gives up a request without a listener."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

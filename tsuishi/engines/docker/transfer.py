@@ -1,4 +1,4 @@
-"""Brings images into the engine, from a file or a registry, and into a registry. The engine does and checks all of it.
+"""Brings images into the engine, from a file or a registry, and into a registry. The engine copies and checks them.
 
 The SDK sends the name and password that `docker login` left in the user's configuration.
 """
