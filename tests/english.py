@@ -9,6 +9,7 @@ import io
 import re
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -64,6 +65,12 @@ def files(places: Sequence[str] = PLACES) -> list[Path]:
 
 
 def main() -> None:
+    """List every place; `--brief`, as `invoke lint` asks: how many there are of each phrase."""
+    if sys.argv[1:] == ["--brief"]:
+        counts = Counter(phrase.lower() for _, _, phrase, _ in found(files()))
+        phrases = ", ".join(f"{phrase} {count}" for phrase, count in counts.most_common())
+        print(f"hard phrases: {counts.total()} places (python -m tests.english lists them): {phrases}")
+        return
     count = 0
     for path, number, phrase, text in found(files(sys.argv[1:] or PLACES)):
         print(f"{path.relative_to(ROOT)}:{number}: {phrase}: {text}")

@@ -12,6 +12,8 @@ import pytest
 from tests.commands.test_tasks import invoke
 from tests.reports import markdown_of, table_of
 
+pytestmark = pytest.mark.runs
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "your-own-experiment.md"
 # A file's place, then its text.

@@ -357,6 +357,7 @@ def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     assert list((root / "results").glob("*/run.json"))
 
 
+@pytest.mark.runs
 def test_the_tests_get_the_settings_their_call_was_given(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     shutil.copy(REAL.root / "requirements-test.lock", root)

@@ -23,6 +23,8 @@ from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.run.resume import resume
 
+pytestmark = pytest.mark.runs
+
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -63,5 +63,6 @@ def test_claims_are_listed_by_what_they_take() -> None:
     assert rows == [("1 can be judged by this plan", "s b"), ("2 need more NVIDIA GPUs", "s a; r a")]
 
 
+@pytest.mark.runs
 def test_the_page_of_claims_is_that_of_these_suites_and_sources() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "python -m benchmarks.claims_table writes it anew"

@@ -38,6 +38,8 @@ from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
+pytestmark = pytest.mark.runs
+
 SUITE = """
 title = "SciPy on one core and on all"
 workload = "conv2d"

@@ -22,8 +22,8 @@ from tsuishi.specs.vocabulary import vocabulary
 # Any complaint counts. Exceptions stand in the template, with reasons.
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
-# The tests that need nothing but Python, and take less than four minutes on two cores.
-ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
+# The tests that need nothing but Python, and make a single real run.
+ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus and not runs"
 
 
 def lint(variables: Mapping[str, str]) -> None:
@@ -41,6 +41,7 @@ def lint(variables: Mapping[str, str]) -> None:
         )
         tools = Path(sys.executable).parent
         failed = [name for name, *rest in commands if _run(checkout.root, [str(tools / name), *rest], variables)]
+    _run(checkout.root, [sys.executable, "-m", "tests.english", "--brief"], variables)
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
 
@@ -95,7 +96,11 @@ def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
     command += ["--dist=loadfile", "--no-loadscope-reorder", "--durations=10"]
     command += ["-k", select] if select else []
-    command += [] if everything else ["-m", ON_ANY_MACHINE, "--ignore=tests/extras"]
+    command += (
+        []
+        if everything
+        else ["-m", ON_ANY_MACHINE, *(f"--ignore=tests/{folder}" for folder in ("extras", "benchmarks"))]
+    )
     if _run(root, command, variables):
         raise UserError("test: some failed, see above")
 

@@ -15,6 +15,8 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.verdicts.evidence import Evidence
 
+pytestmark = pytest.mark.runs
+
 SMALL, LARGE = 300, 1_200
 TELEMETRY_ROWS = 60
 
