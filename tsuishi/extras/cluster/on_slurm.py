@@ -1,7 +1,7 @@
-"""The executor of a cluster: trials are handed to Slurm and gathered; what ends without a record becomes a row.
+"""The executor of a cluster: trials are handed to Slurm and gathered; a trial that ends without a record becomes a row.
 
-A trial is done when its folder has its name, whatever Slurm says. Slurm's states only decide about trials that have
-none: because they wait, run, or are lost.
+A trial is done when its folder has its name, whatever Slurm says. Slurm's states decide only about trials
+without a folder: they wait, run, or are lost.
 """
 
 import sys
@@ -18,7 +18,7 @@ from tsuishi.specs.trial_id import TrialId
 
 
 class OnSlurm:
-    """Renderers trials to Slurm, each a task of an array."""
+    """Hands trials to Slurm, each as a task of an array."""
 
     is_local = False
 
@@ -57,7 +57,7 @@ class OnSlurm:
 
 
 def _wants_to_cancel(work: Work, count: int) -> bool:
-    """Ask a user at a terminal; without a terminal nobody can answer, and the trials go on."""
+    """Ask a user at a terminal; without a terminal there is no answer, and the trials go on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     work.waits(f"{count} trials are with Slurm: type `cancel` to cancel them, or press Enter to let them go on")
