@@ -1,7 +1,7 @@
 """Proposals of patterns, from texts like `name: number unit` in a script's lines. A person has to judge them.
 
 A proposal stands for all lines in which its pattern finds a number, so these lines decide together: whether a comma is
-the decimal sign, whether the number counts 1, 2, 3, and whether its unit is possible. Where two readings are left,
+the decimal sign, whether the number counts 1, 2, 3, and whether its unit fits it. Where two readings are left,
 nothing is proposed, and a doubt names the line.
 
 A framework's own log differs between releases and is not a result: its lines, which name their place in a source file
