@@ -1,10 +1,10 @@
-"""What not everybody needs, each a folder that can be taken away: no module outside of it names it.
+"""Parts that only some users need, each a folder that can be deleted: no module outside of a folder names the folder.
 
-The core asks for a function or a value by the names of a module and of it, as `extras.given("engines", "engines")`.
+The core asks for a function or a value by its module's name and its own, as `extras.given("engines", "engines")`.
 These files may lie in the folder of an extra:
 
 - tasks.py: tasks of Invoke; options.toml: the options of these tasks, and options that it adds to tasks of the core
-- core_tasks.py: a function with the name of a task of the core runs before it; where it returns True, it was the task
+- core_tasks.py: a function with the name of a task of the core runs before it; if it returns True, the task is done
 - engines.py, executors.py, images.py, runs.py: further engines, executors, sources of images, readers of runs
 - sections.py: views and sections of a report
 
@@ -37,5 +37,5 @@ def modules(name: str) -> list[ModuleType]:
 
 @cache
 def given(module: str, name: str) -> tuple[Any, ...]:
-    """What extras have under a name in their modules of the name `module`, in the order of the extras."""
+    """The values that extras have under a name in their modules `module`, in the order of the extras."""
     return tuple(getattr(each, name) for each in modules(module) if hasattr(each, name))

@@ -193,7 +193,7 @@ def test_a_sif_is_found_by_its_spec_with_the_id_of_its_image(tmp_path: Path, mon
 def test_a_build_that_fails_leaves_no_sif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, 'echo "FATAL: no space" >&2; exit 255', monkeypatch)
     engine = ApptainerEngine(Checkout().dockerfile, tmp_path / "cache")
-    with pytest.raises(UserError, match=r"^apptainer makes no SIF of it: FATAL: no space$"):
+    with pytest.raises(UserError, match=r"^apptainer cannot make a SIF of the image: FATAL: no space$"):
         engine.take(environment(()), ImageMark(realised_id="sha256:2", details={}), tmp_path)
     assert [*(tmp_path / "cache" / "apptainer").iterdir()] == []
 

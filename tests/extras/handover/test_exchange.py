@@ -157,10 +157,13 @@ def test_an_interrupt_leaves_nothing_and_does_not_touch_what_is_there(export_fil
     ("content", "said"),
     [
         (saved(), "not written by `invoke export`; `docker load` takes images of other origin"),
-        (b"<html>" * 1000, "no archive of an image, or not the whole of one: "),
+        (b"<html>" * 1000, "not an archive of an image, or an incomplete archive: "),
         (b"\x1f\x8b" + b"<html>" * 1000, "cannot be read: Unknown compression method"),
-        (b"", "no archive of an image, or not the whole of one: "),
-        (tar({"tsuishi/environment.json": bytes(1000)})[:600], "no archive of an image, or not the whole of one: "),
+        (b"", "not an archive of an image, or an incomplete archive: "),
+        (
+            tar({"tsuishi/environment.json": bytes(1000)})[:600],
+            "not an archive of an image, or an incomplete archive: ",
+        ),
     ],
     ids=["of another program", "a page", "no gzip", "empty", "cut off"],
 )
@@ -204,7 +207,7 @@ def test_a_file_of_another_environment_does_not_travel(tmp_path: Path) -> None:
     [
         (lambda config: config["rootfs"]["diff_ids"].pop(), "its image has other layers than its record says"),
         (lambda config: config["config"]["Labels"].clear(), "its image has other labels than its record says"),
-        (lambda config: config.pop("rootfs"), "no archive of an image, or not the whole of one: 'rootfs'"),
+        (lambda config: config.pop("rootfs"), "not an archive of an image, or an incomplete archive: 'rootfs'"),
     ],
 )
 def test_an_engine_of_a_cluster_gets_no_other_image_than_the_record_says(

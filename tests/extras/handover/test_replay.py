@@ -48,7 +48,7 @@ def test_an_archive_is_measured_again_and_reported_side_by_side(measured: tuple[
     assert [entry["settings"] for entry in again["plan"]] == [entry["settings"] for entry in original["plan"]]  # type: ignore[attr-defined]
     page = markdown_of(root / "reports" / "out" / "both")
     assert "host, replayed" in page
-    assert "sessions: 1 there and 1 here, so no interval, which 3 on each side give" in page
+    assert "sessions: 1 there and 1 here; an interval needs 3 on each side" in page
     (row,) = table_of(root / "reports" / "out" / "both", "replayed")
     assert (row["environment"], row["reference"], row["cases"]) == ("host, replayed", "host", "1")
     assert float(row["ratio"]) > 0
@@ -88,7 +88,7 @@ def test_other_workloads_are_named_and_nothing_is_measured(measured: tuple[Path,
         file.write("# changed\n")
     refused = invoke(root, "replay", str(archive))
     assert refused.returncode == 1
-    assert "was measured with others than this checkout has: workloads/experiments/behave.py: use the" in refused.stderr
+    assert "was measured with files that differ here: workloads/experiments/behave.py: use the" in refused.stderr
     assert not (root / "results").exists()
 
 

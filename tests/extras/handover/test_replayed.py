@@ -65,7 +65,7 @@ def test_how_fast_a_replay_is_says_a_sentence_without_an_interval(tmp_path: Path
     assert row["ratio"] == pytest.approx(0.1 / seconds)
     assert row["environment"].endswith(", replayed")
     sentence = said.format(here=row["environment"], there=row["reference"])
-    why = "sessions: 1 there and 1 here, so no interval, which 3 on each side give."
+    why = "sessions: 1 there and 1 here; an interval needs 3 on each side."
     assert f"{sentence}numbers compared: 1; {why}" in text_of(view)
 
 

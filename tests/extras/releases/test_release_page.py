@@ -38,14 +38,14 @@ def test_a_change_is_stated_by_the_near_end_of_its_interval(ratio: float, unit: 
         "later runs of a suite (devices=3) changed between tf1.8-cpu and tf2-cpu",
         "between tf1.8-cpu (1.8.0, 2018-04-28) and tf2-cpu (2.21.0, 2026-03-06), with tf1.13-cpu between them: "
         + words,
-        "tf1.13-cpu cannot run it (no): it narrows nothing",
+        "tf1.13-cpu cannot run it (no): it does not narrow the search",
         "undecided after all rounds: a, b",
     ]
 
 
 def test_a_change_that_is_not_certain_and_a_search_that_is_open_are_said_to_be_so() -> None:
     said = answer(1.01, "open", error=0.1).sentences()
-    assert said[0].endswith(": the search has not ended; what is said here is what is known so far")
+    assert said[0].endswith(": the search has not ended; these are the results so far")
     assert said[1].endswith("1.01 times, which is not certain (ratio 1.01, interval 0.74 to 1.38)")
     assert said[3] == "not decided yet: a, b"
 
@@ -55,10 +55,8 @@ def test_ends_that_are_alike_do_not_speak_for_the_releases_between_them() -> Non
         answer(1.0), result=SearchResult("alike"), unvisited="--all visits all 10, in 30 trials at least: 4 min"
     )
     assert alike.sentences() == [
-        "later runs of a suite (devices=3): no change between tf1.8-cpu and tf2-cpu: what was compared is alike within "
-        "10 %",
-        "a release between them may differ all the same: none was visited; --all visits all 10, in 30 trials at least: "
-        "4 min",
+        "later runs of a suite (devices=3): no change between tf1.8-cpu and tf2-cpu: they are alike within 10 %",
+        "a release between them may still differ: none was visited; --all visits all 10, in 30 trials at least: 4 min",
     ]
 
 

@@ -209,7 +209,7 @@ def test_the_releases_are_those_of_the_family_between_both_ends_one_environment_
     ("case", "quantity", "first", "last", "message"),
     [
         ("devices=1", "step_s", "tiny2.1", "tiny1.0", "tiny2.1 is not older than tiny1.0: give the older release to"),
-        ("devices=1", "step_s", "host", "tiny1.0", "host is of no family of releases: give it one"),
+        ("devices=1", "step_s", "host", "tiny1.0", "host has no family of releases: give it a family"),
         ("devices=7", "step_s", "tiny1.0", "tiny2.1", "--case devices=7: bench has no such case in the profile quick"),
         ("device=1", "step_s", "tiny1.0", "tiny2.1", "unknown axis 'device'; did you mean 'devices'?"),
         ("devices", "step_s", "tiny1.0", "tiny2.1", "--case takes axis=value,axis=value; given: devices"),

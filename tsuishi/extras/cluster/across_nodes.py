@@ -1,4 +1,4 @@
-"""A trial over several nodes, started from its first node: srun starts `member` on each, and its output is theirs."""
+"""A trial over several nodes, started from its first node: srun starts `member` on each, and prints its output."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from tsuishi.run.trial import Bench
 # Seconds after the first node has ended until Slurm ends the others.
 _OTHERS_END_IN_S = 20
 _MEMBER = "tsuishi.extras.cluster.member"
-# srun is a process of the trial on this node. On other nodes nobody knows its runner: what they start has its own mark.
+# srun is a process of the trial on this node. Other nodes do not know its runner: processes there have their own mark.
 _WITHOUT_MARK = ("/usr/bin/env", "-u", owner.MARK)
 
 
@@ -45,7 +45,7 @@ def on_each_node(nodes: int) -> list[str]:
 
 
 def _free_port() -> int:
-    """A port of this node, which is the first, for the processes to meet at."""
+    """A port of this node, the first node, where the processes meet."""
     with socket.socket() as free:
         free.bind(("", 0))
         return int(free.getsockname()[1])

@@ -30,7 +30,7 @@ class ApptainerEngine(ImageFiles):
         done = subprocess.run(command, env=self.own_variables(), capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
-            raise UserError(f"apptainer makes no SIF of it: {' / '.join(lines[-3:]) or done.returncode}")
+            raise UserError(f"apptainer cannot make a SIF of the image: {' / '.join(lines[-3:]) or done.returncode}")
         return {}
 
     def command(self, built: Built, launch: Launch) -> list[str]:

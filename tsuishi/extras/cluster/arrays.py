@@ -27,7 +27,7 @@ _Answer = TypeVar("_Answer")
 def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterator[Submission]:
     """Submit orders as arrays, each to start after the array before it. Gives every submission that Slurm took.
 
-    Raises UserError where Slurm refuses an array, NoAnswer where it does not answer for a minute: then it may have it.
+    Raises UserError where Slurm refuses an array, NoAnswer after a minute without an answer: then Slurm may have it.
     """
     if not orders:
         return
@@ -40,7 +40,7 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
             before = _submit(work.run, slurm, made, [*_options(work.run, work.settings, made), *after])
         except (UserError, OSError):
             submission.close(work.run, made.name)
-            raise  # after anything else, Slurm may have it: it stays, for whoever resumes the run
+            raise  # after other errors Slurm may have it: it stays for a later --resume
         yield made
     arrays = f"{len(parts)} arrays" if len(parts) > 1 else "an array"
     work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {work.settings.slurm_at_once} at once")
@@ -74,7 +74,7 @@ def _submit(run: RunDirectory, slurm: Slurm, made: Submission, options: Sequence
 
 
 def _answer(ask: Callable[[], _Answer]) -> _Answer:
-    """What Slurm answers, within a minute of silence. Raises NoAnswer then."""
+    """Slurm's answer. Raises NoAnswer after a minute without an answer."""
     for _ in range(_TRIES - 1):
         with suppress(NoAnswer):
             return ask()
@@ -85,7 +85,7 @@ def _answer(ask: Callable[[], _Answer]) -> _Answer:
 def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     """The options of sbatch for an array."""
     longest_s = max(order.timeout_s for order in made.orders) + _AROUND_S
-    # Without GPUs a trial measures the cores of its node, which others would use beside it.
+    # Without GPUs a trial measures the cores of its node, which other jobs would use too.
     alone = [] if given.slurm_gres and made.orders[0].gpus else ["--exclusive", "--mem=0"]
     return [
         f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",

@@ -19,7 +19,7 @@ from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.run.trial_files import leave_empty
 from tsuishi.specs.trial_id import TrialId
 
-# Seconds between two looks at the folder of trials, and how many times as long as a look they are at least.
+# Seconds between two looks at the folder of trials, and their least length as a multiple of the time of a look.
 _TICK_S, _LOOKS = 0.3, 10
 
 
@@ -27,7 +27,7 @@ _TICK_S, _LOOKS = 0.3, 10
 class _Waiting:
     """A trial that is with Slurm. `gone_since`: when its task was first seen to have ended, on the monotonic clock.
 
-    `was_gone`: it had ended when this session first looked, so nobody who watches has stopped it.
+    `was_gone`: it had ended when this session first looked, so no watching user has stopped it.
     """
 
     order: TrialOrder
@@ -53,7 +53,7 @@ class Gathering:
         # The trials whose same attempt was submitted again.
         self._sent_again: set[TrialId] = set()
         self._is_cancelled = False
-        # Whether those that waited were cancelled, as time is over.
+        # Whether waiting trials were cancelled, because time is over.
         self._is_cut = False
         self._has_looked = False
         # Lines that the user has seen, as the same reason holds for many trials and looks.
@@ -65,7 +65,7 @@ class Gathering:
         return len(self._trials)
 
     def adopt(self) -> None:
-        """Go on with what earlier sessions submitted."""
+        """Continue with the submissions of earlier sessions."""
         trials = self._work.run.trials
         for given in submission.submissions(self._work.run):
             self._expect(given, lambda order: not (trials / str(order.id)).exists())
@@ -74,7 +74,7 @@ class Gathering:
     def submit(self, orders: Sequence[TrialOrder]) -> None:
         """Submit orders. Raises UserError where Slurm refuses them, NoAnswer where it does not answer."""
         for made in submitted(self._work, self._slurm, orders):
-            self._expect(made)  # also what has ended since: nobody has seen it yet
+            self._expect(made)  # also trials that have ended since: no look has seen them
 
     def ends(self) -> Iterator[TrialEnd]:
         """Every trial that ended, until none is with Slurm."""
@@ -97,7 +97,7 @@ class Gathering:
     def cancel(self) -> None:
         """Cancel every task. Their trials still end, as interrupted ones."""
         self._is_cancelled = True
-        submitted = (made.name for made in submission.submissions(self._work.run))  # one may not be known to be taken
+        submitted = (made.name for made in submission.submissions(self._work.run))  # Slurm may have one unconfirmed
         self._cancel({*self._open, *submitted})
 
     def _cancel(self, names: Iterable[str], *, only_waiting: bool = False) -> None:
@@ -110,7 +110,7 @@ class Gathering:
                 time.sleep(self._given.slurm_poll_s)
 
     def _cut(self) -> None:
-        """Cancel what waits, once it would end too late: a trial that never began is none."""
+        """Cancel waiting trials that would end too late: a trial that never began leaves no row."""
         waiting = [one.order.id for one in self._trials.values() if one.state and one.state.name == "PENDING"]
         if waiting and max(map(self._work.expected_s, waiting)) > self._work.left_s():
             self._is_cut = True
@@ -216,7 +216,7 @@ class Gathering:
         return [path for found, path in trial_folders.left_behind(self._work.run.trials) if found == trial_id]
 
     def _buried(self, order: TrialOrder, state: TaskState | None) -> TrialRecord:
-        """Commit a trial that left no record, with what it had written.
+        """Commit a trial that left no record, with the files that it had written.
 
         Its files are copied: a node that Slurm takes for dead may be alive, and writes to files that it holds open. It
         cannot commit any more, as its folder is gone.

@@ -4,7 +4,7 @@ from tsuishi.machine.slurm import TaskState
 from tsuishi.run.outcome import Outcome
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, OUT_OF_MEMORY, TIMEOUT
 
-# What is no fault of the trial: it is tried once more in the same session.
+# States that are not the trial's fault: it is tried once more in the same session.
 _NOT_ITS_FAULT = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED"})
 
 
@@ -28,5 +28,5 @@ def outcome_of_job(state: TaskState | None) -> Outcome:
 
 
 def deserves_another(state: TaskState | None) -> bool:
-    """Whether a trial whose job ended so is tried once more without being asked for."""
+    """Whether a trial whose job ended in this state is tried once more automatically."""
     return state is None or state.name in _NOT_ITS_FAULT

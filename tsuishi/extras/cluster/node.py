@@ -1,7 +1,7 @@
 """`python -m tsuishi.extras.cluster.node FOLDER`: a task of an array runs its trial on its node, and commits it.
 
 It builds nothing and fetches nothing. What it writes is the folder of its trial, and the record of its machine. Before
-the trial it ends what trials have left on its node whose tasks were killed.
+the trial it ends the processes that killed tasks have left on its node.
 """
 
 import errno
@@ -69,34 +69,34 @@ def run_task(folder: Path, index: int) -> None:
 
 
 def stop_on_sigterm() -> None:
-    """Let SIGTERM, which comes before SIGKILL where Slurm ends a job, raise SystemExit: what was started is stopped.
+    """Let SIGTERM, which comes before SIGKILL where Slurm ends a job, raise SystemExit: started processes are stopped.
 
     No row is written then: the submitting side knows from Slurm why the job ended.
     """
 
     def stop(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm may send it twice: what stops now is not to be stopped
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm may send it twice: the second must not interrupt the stop
         sys.exit(128 + number)
 
     signal.signal(signal.SIGTERM, stop)
 
 
 def sweep(submission: Submission) -> None:
-    """End what killed tasks have left on this node, in any engine, once it is locked. What cannot be ended is left."""
+    """End the processes of killed tasks on this node, in any engine, once it is locked, as far as this is possible."""
     with suppress(UserError):
         Engines(submission.settings_for(None), Checkout(submission.checkout)).sweep()
 
 
 def lock(alone: ExitStack, order: TrialOrder) -> None:
-    """Lock the GPUs of a trial, or this node. Raises UserError where somebody else measures on it all the time."""
+    """Lock the GPUs of a trial, or this node. Raises UserError where another call measures on it all the time."""
     for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
         _enter(alone, part)
 
 
 def _enter(alone: ExitStack, part: str) -> None:
-    """Lock a part of this node. The job before this may have ended with a process that has not ended yet.
+    """Lock a part of this node. A process of the previous job may still be ending.
 
-    Raises UserError where somebody else measures on it all the time.
+    Raises UserError where another call measures on it all the time.
     """
     until = time.monotonic() + _OTHERS_END_IN_S
     while True:
@@ -110,7 +110,7 @@ def _enter(alone: ExitStack, part: str) -> None:
 
 
 def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml: Nvml) -> tuple[TrialOrder, Bench]:
-    """The order with what is this node's own, and what this node offers. Raises UserError where that is too little."""
+    """The order with this node's GPUs and memory, and the bench. Raises UserError where the node offers too little."""
     order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
     checkout = Checkout(submission.checkout)
     ready = _entered(run, submission, order, checkout)
@@ -118,7 +118,7 @@ def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml:
 
 
 def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, checkout: Checkout) -> Ready:
-    """The order's environment, as it was built before: it is looked for and compared, not asked again.
+    """The order's environment, built before: it is searched for and compared, not examined again.
 
     Raises UserError where this node does not have it.
     """
@@ -135,7 +135,7 @@ def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, check
 
 
 def beside() -> list[str]:
-    """In a job of Slurm: the other jobs on this node, without what would say whose they are."""
+    """In a job of Slurm: the other jobs on this node, without their owners."""
     try:
         jobs = Slurm().neighbours(_node(), os.environ["SLURM_JOB_ID"])
     except (UserError, NoAnswer):
@@ -151,7 +151,7 @@ def _gpus(nvml: Nvml, needed: int) -> tuple[Gpu, ...]:
 
 
 def _memory_bytes(submission: Submission) -> int:
-    """The memory for the trial: as the settings say, else most of what the job has; a job without a limit has all."""
+    """The memory for the trial: as the settings say, else most of the job's memory; a job without a limit has all."""
     given = submission.settings_for(None).memory_gib
     job_mib = int(os.environ.get("SLURM_MEM_PER_NODE") or 0)
     total = job_mib << 20 or psutil.virtual_memory().total
@@ -163,7 +163,7 @@ def _node() -> str:
 
 
 def _writer() -> str:
-    """Tells this task from every other, also from an earlier start of itself that may still be alive."""
+    """Distinguishes this task from all others, also from its own earlier start, which may still be alive."""
     return f"{os.environ['SLURM_JOB_ID']}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
 
 

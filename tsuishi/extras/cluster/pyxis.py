@@ -17,7 +17,7 @@ from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables,
 from tsuishi.engines.interface import Availability, Built, Launch
 
 _PASSED = ("PATH", "HOME", "USER", "TMPDIR")
-# What reads a tar archive and writes a squashfs (squashfs-tools 4.5).
+# The program that reads a tar archive and writes a squashfs (squashfs-tools 4.5).
 _SQUASH = "sqfstar"
 _NO_NETWORK = "--container-unshare=net"
 # A job outside of any other job asks an environment what it is, or which cases it can run.
@@ -25,7 +25,7 @@ _MINUTES = 15
 
 
 class PyxisEngine(ImageFiles):
-    """Images as squashfs files of a cache, which all nodes see. `options` gives those of srun outside of a job."""
+    """Images as squashfs files of a cache, which all nodes see. `options` gives srun's options outside of a job."""
 
     name = "pyxis"
     suffix = ".sqsh"
@@ -62,7 +62,7 @@ class PyxisEngine(ImageFiles):
                 squash.stdin.close()
             said = squash.stderr.read().decode(errors="replace").strip()
         if squash.returncode:
-            raise UserError(f"{_SQUASH} makes no image of it: {said.splitlines()[-1] if said else squash.returncode}")
+            raise UserError(f"{_SQUASH} cannot make an image: {said.splitlines()[-1] if said else squash.returncode}")
         return variables_of(archive)
 
     def command(self, built: Built, launch: Launch) -> list[str]:
@@ -119,7 +119,7 @@ class PyxisEngine(ImageFiles):
         return self._srun("--version").strip()
 
     def _srun(self, option: str) -> str:
-        """What srun says to an option; nothing where there is no srun."""
+        """srun's output for an option; empty where there is no srun."""
         if not shutil.which("srun"):
             return ""
         command = ["srun", option]
@@ -127,6 +127,6 @@ class PyxisEngine(ImageFiles):
 
 
 def _of_job() -> list[str]:
-    """The options of a step on this node, beside what starts it, with all memory of the job; none outside of a job."""
+    """The options of a step on this node, beside its starter, with all memory of the job; none outside of a job."""
     node = os.environ.get("SLURMD_NODENAME")
     return ["--overlap", "--mem=0", f"--nodelist={node}"] if node and "SLURM_JOB_ID" in os.environ else []

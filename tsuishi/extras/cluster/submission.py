@@ -1,10 +1,10 @@
 """Submissions: the orders of an array of trials, on the file system that login nodes and compute nodes share.
 
 <run>/.jobs/<name>/orders.sealed    a Submission, sealed with the user's key: a node runs nothing else
-<run>/.jobs/<name>/output.txt       what the jobs printed: nothing, unless something is wrong
+<run>/.jobs/<name>/output.txt       the output of the jobs: empty, unless something is wrong
 
-A submission is there from before Slurm knows it until all its trials are in the run. So whoever resumes the run finds
-in it what may be waiting, running, or done.
+A submission is there from before Slurm knows it until all its trials are in the run. So a later --resume finds
+in it all trials that may be waiting, running, or done.
 """
 
 import secrets
@@ -93,7 +93,7 @@ def folder(run: RunDirectory, name: str) -> Path:
 
 
 def output(run: RunDirectory, name: str) -> Path:
-    """The file of what the jobs of a submission printed."""
+    """The file with the output of a submission's jobs."""
     return folder(run, name) / _OUTPUT
 
 

@@ -1,4 +1,4 @@
-"""`invoke archive` and `invoke sign`: runs as one file that can be handed to anybody, and a signature beside it."""
+"""`invoke archive` and `invoke sign`: runs as one file that can be handed over, and a signature beside it."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ def sign(chain: Chain) -> None:
 
 
 class _Packing:
-    """Runs on their way into an archive; `folder` holds what is made for it."""
+    """Runs on their way into an archive; `folder` holds files that are made for it."""
 
     def __init__(self, session: Session, folder: Path, anonymous: bool) -> None:
         self._session, self._folder, self._anonymous = session, folder, anonymous
@@ -175,7 +175,7 @@ def _urls(session: Session) -> tuple[str, ...]:
 
 
 def _identity(session: Session, secrets: frozenset[str]) -> Identity:
-    """The identity of this user, without names that are words of the suites: these cannot be told from each other."""
+    """The identity of this user, without names that are words of the suites: these cannot be distinguished."""
     settings, checkout = session.settings, session.checkout
     folders = {checkout.root: "[checkout]", settings.cache: "[cache]", settings.results.resolve(): "[results]"}
     public = b"\n".join(path.read_bytes() for path in sorted(checkout.suites.glob("[!.]*.toml"))).decode().lower()

@@ -17,7 +17,7 @@ DOCKER = "docker"
 
 @dataclass
 class Software:
-    """Files by their names in an archive, and a line for each thing that is not there."""
+    """Files by their names in an archive, and a line for each missing thing."""
 
     files: dict[str, Path | bytes] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ def images(session: Session, records: Iterable[EnvironmentRecord], folder: Path)
 
 
 def _same(session: Session, records: Iterable[EnvironmentRecord], missing: list[str]) -> Iterator[Environment]:
-    """The environments of this checkout with the specifications of these records; a line for each other."""
+    """The environments of this checkout with the specifications of these records; a line for each other record."""
     checkout = session.checkout
     known = known_environments(checkout.images)
     for record in records:

@@ -22,7 +22,7 @@ def source_text(runs: Sequence[RunDirectory], words: Vocabulary, root: str, titl
 
     runs: of an archive with this root. The date is that of the last run. Numbers of simulated devices, accuracies on
     made-up data and derived numbers are left out, as are quantities that suites/ does not describe; a note counts them.
-    Raises UserError where nothing is left.
+    Raises UserError where no number is left.
     """
     evidence = Evidence(runs, (), words)
     document = tomlkit.document()
@@ -91,7 +91,7 @@ def _name(column: str) -> str:
 
 
 def _of_trials(evidence: Evidence, column: str, name: str) -> str:
-    """The field of the first trial in an environment that has it; empty where none has."""
+    """The first value of a field in the trials of an environment; empty where no trial has the field."""
     trials = evidence.results.trials
     values = trials.loc[trials["column"] == column, name].dropna().tolist()
     return str(values[0]) if values else ""

@@ -1,4 +1,4 @@
-"""What archives add to tasks of the core."""
+"""Additions of archives to tasks of the core."""
 
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from tsuishi.plan.session import Session
 
 
 def verify(chain: Chain) -> bool:
-    """Verify the named archives; a line for each fault. Returns whether nothing is left: no run was named beside them.
+    """Verify the named archives; a line for each fault. Returns whether this is all: no run was named too.
 
-    The chain gets an exit code for any fault, and for an archive that nobody signed whom `--signer` names.
+    The chain gets an exit code for any fault, and for an archive without a signature by `--signer`.
     """
     options = chain.options
     archives = options.paths("archive")
@@ -35,16 +35,18 @@ def _verify_archive(session: Session, path: Path, known: str) -> bool:
         session.screen.say(f"archive {path} is NOT verified; faults: {len(found.faults)}")
         return False
     runs = ", ".join(f"{run.run_id} ({run.trials} trials)" for run in found.record.runs)
-    scrubbed = f"scrubbed: {len(found.record.scrubbed_files)} files are not as their runner wrote them"
-    state = scrubbed if found.record.scrubbed else "its runs are what their runners wrote"
+    scrubbed = f"scrubbed: {len(found.record.scrubbed_files)} files were changed after their runner wrote them"
+    state = scrubbed if found.record.scrubbed else "its runs are unchanged"
     size = units.megabytes(found.bytes)
-    session.screen.say(f"archive {path} is as its manifest says, {state}: {runs}, {size}; root {found.root}")
-    session.screen.say(f"compared with its runs: all but what only a signature covers: {found.not_compared}")
+    session.screen.say(f"archive {path} agrees with its manifest, {state}: {runs}, {size}; root {found.root}")
+    session.screen.say(
+        f"compared with its runs: everything, except the parts that only a signature covers: {found.not_compared}"
+    )
     return _is_signed_by(session, path, found.root, known)
 
 
 def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
-    """Say who signed an archive; whether somebody did whom `known` names, if that is given."""
+    """Say who signed an archive. Returns whether a signer in `known` did; True without `known`."""
     file = expanded(known) if known else None
     try:
         everybody = signature.signers(path, root)
@@ -59,5 +61,7 @@ def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
         whose = f"{known} does not name them" if known else "--signer says whose they are"
         session.screen.say(f"signed with unknown keys: {', '.join(strangers)} ({whose})")
     if not everybody:
-        session.screen.say(f"NOT signed: {signature.file_of(path)} is not there; anybody may have made this archive")
+        session.screen.say(
+            f"NOT signed: {signature.file_of(path)} does not exist; the maker of this archive is unknown"
+        )
     return bool(trusted) or not known

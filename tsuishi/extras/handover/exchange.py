@@ -32,7 +32,7 @@ from tsuishi.extras.handover.incoming import (
 )
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
-# The endings of exports; the second is of those before, which engines load as well.
+# The endings of exports; the second is of earlier exports, which engines load as well.
 SUFFIX, _OLD_SUFFIX = ".tar.gz", ".oci.tar"
 _FOLDER = "exports"
 LICENCES = "docs/redistribution.md"
@@ -52,7 +52,7 @@ class Exported:
 
 
 def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | str = "") -> list[Path]:
-    """Write an archive of each of these environments to the folder `to`, or to exports/; say where and what it is.
+    """Write an archive of each of these environments to the folder `to`, or to exports/; describe each.
 
     Raises UserError, and writes nothing, where an environment is not built or is no image.
     """
@@ -83,7 +83,7 @@ def ready_images(builder: Builder, names: tuple[str, ...]) -> list[Ready]:
 
 
 def file_names(name: str, spec_id: str) -> tuple[str, str]:
-    """The names that the export of an environment has, and had before."""
+    """The name of an environment's export, and its earlier name."""
     return f"{name}-{spec_id}{SUFFIX}", f"{name}-{spec_id}{_OLD_SUFFIX}"
 
 
@@ -147,7 +147,7 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
         raise UserError(f"{name} is an interpreter of this machine, and no image: it cannot be exported")
     ready = builder.find(environment)
     if ready is None:
-        raise UserError(f"{name} is not built as it is asked for now: build it first: invoke build --env {name}")
+        raise UserError(f"{name} is not built by its present specification: build it first: invoke build --env {name}")
     return ready
 
 
@@ -187,7 +187,7 @@ def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path
 
 
 def _how_to_use(checkout: Checkout, incoming: IncomingImage) -> str:
-    """The advice where this checkout has another environment of the same name than the export."""
+    """The advice where the environment of this name in this checkout differs from the export."""
     brought = incoming.notes
     here = {name: checkout.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
@@ -199,4 +199,4 @@ def _how_to_use(checkout: Checkout, incoming: IncomingImage) -> str:
     else:
         version, revision = (incoming.record.image.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
         why, way = "tsuishi itself differs", f"tsuishi {version} of commit {revision}"
-    return f"not what this checkout asks for ({why}): `invoke build` would make another. What it was made with: {way}"
+    return f"not the environment of this checkout ({why}): `invoke build` would make a different image. Inputs: {way}"

@@ -1,4 +1,4 @@
-"""Where images come from that are not built here: the place of a site."""
+"""The source of images that are not built here: the place of a site."""
 
 from tsuishi.extras.handover.incoming import ON_THE_WAY
 from tsuishi.extras.handover.sharing import SharedPlace

@@ -1,10 +1,10 @@
-"""Reads what `invoke export` wrote, and gives its image to an engine, which checks the parts of the image itself.
+"""Reads exports of `invoke export`, and gives their images to an engine, which checks the parts of the image itself.
 
     tsuishi/<name>     the record of the environment, its spec, locks and template
     <the rest>         the image, as the engine saved it
 
-All is compressed by gzip. Engines ignore the first part. Before an engine sees a file, its SHA-256 is compared;
-afterwards its image. A check says nothing about the author of an image: see docs/security.md.
+The whole file is compressed by gzip. Engines ignore the first part. The SHA-256 of a file is compared before an engine
+sees it, and its image afterwards. A check says nothing about the author of an image: see docs/security.md.
 """
 
 import gzip
@@ -87,7 +87,7 @@ class IncomingImage:
         """Give the image to an engine. progress gets the bytes that the engine has taken. Returns its id there.
 
         Raises UserError where there is no room, where the engine refuses the file, and where the file holds another
-        image than its record says; then nothing of the file stays.
+        image than its record says; then no part of the file stays.
         """
         require_room((engine.store.folder(), self.record.image.size_bytes + self.path.stat().st_size))
         with _readable(self.path), _content(self.path) as content:  # Podman takes no compressed file with notes in it
@@ -120,7 +120,7 @@ class IncomingImage:
 
 
 def incoming_image(checkout: Checkout, path: Path) -> IncomingImage:
-    """Read the checksum and the notes of an export. Raises UserError where they do not belong to it, or together."""
+    """Read the checksum and the notes of an export. Raises UserError where they do not match it, or each other."""
     beside = path.with_name(path.name + CHECKSUM)
     if beside.exists():
         expected, actual = files.read_bytes(beside).decode("ascii", "replace").split()[:1], sha256_of(path)
@@ -191,7 +191,7 @@ def write_export(path: Path, notes: Mapping[str, bytes], image: Iterable[bytes])
 
 @contextmanager
 def _content(path: Path) -> Iterator[IO[bytes]]:
-    """The content of an export. Exports of before are not compressed."""
+    """The content of an export. Earlier exports are not compressed."""
     with files.reading(path) as file:
         is_packed = file.peek(2).startswith(_GZIP_MAGIC)
         with gzip.open(file) if is_packed else nullcontext(file) as content:
@@ -200,11 +200,11 @@ def _content(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Inside the block, the error of a file that is damaged or something else becomes UserError."""
+    """Inside the block, the error of a file that is damaged, or not an export, becomes UserError."""
     try:
         yield
     except (OSError, EOFError, ValueError, LookupError, TypeError, zlib.error, tarfile.TarError) as error:
-        raise UserError(f"{path}: no archive of an image, or not the whole of one: {error}") from error
+        raise UserError(f"{path}: not an archive of an image, or an incomplete archive: {error}") from error
 
 
 def temporary_room(cache: Path) -> AbstractContextManager[Path]:
@@ -213,7 +213,7 @@ def temporary_room(cache: Path) -> AbstractContextManager[Path]:
 
 
 def require_room(*needs: tuple[Path | None, int]) -> None:
-    """Raise UserError where a disk has not the bytes that go to it. needs: (place, bytes); None is an unknown place."""
+    """Raise UserError where a disk has too little room. needs: (place, bytes); None is an unknown place."""
     disk.require(needs, "or choose another disk")
 
 

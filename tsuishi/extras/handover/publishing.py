@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 def publish(chain: Chain) -> None:
     """Write reports/published/<name>.toml from a verified archive. Nothing is overwritten.
 
-    Raises UserError where the archive is not verified, has no number, or there is such a source.
+    Raises UserError where the archive is not verified, has no number, or where such a source exists.
     """
     session, options = chain.session, chain.options
     name, archive = options.text("name"), options.text("archive")

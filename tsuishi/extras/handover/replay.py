@@ -36,7 +36,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Replay:
-    """What of a run is replayed here: `trials` in `environments`. `left_out`: why environments are not used, by name.
+    """The replayed part of a run: `trials` in `environments`. `left_out`: why environments are not used, by name.
 
     `session`: with the choice of the original run. `original`: as run.json of the replay names it.
     """
@@ -54,7 +54,7 @@ class Replay:
 
 
 def plan_replay(given: Session, run: RunDirectory, root: str) -> Replay:
-    """The replay of a verified run, with its root. Raises UserError where this checkout is another than the run's.
+    """The replay of a verified run, with its root. Raises UserError where this checkout differs from the run's.
 
     Trials are left out that need another accelerator or more GPUs than this machine has.
     """
@@ -63,8 +63,8 @@ def plan_replay(given: Session, run: RunDirectory, root: str) -> Replay:
     if different := [*_differences(records, given.checkout)]:
         others = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
         raise UserError(
-            f"run {run.id} was measured with others than this checkout has: {'; '.join(different[:_SHOWN])}{others}: "
-            f"use the checkout of the run ({_commit(recorded)}), or compare as they are with `invoke report`"
+            f"run {run.id} was measured with files that differ here: {'; '.join(different[:_SHOWN])}{others}: "
+            f"use the checkout of the run ({_commit(recorded)}), or only compare by `invoke report`"
         )
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: there is nothing to replay")
@@ -76,7 +76,7 @@ def plan_replay(given: Session, run: RunDirectory, root: str) -> Replay:
     planned = planned_again(session, run.path, recorded.model_copy(update={"plan": entries}), environments)
     trials = tuple(trial for trial in planned if _fits(session, trial))
     if len(trials) < len(planned):
-        few = f"{counted(len(planned) - len(trials), 'trial')} for more GPUs than are here"
+        few = f"{counted(len(planned) - len(trials), 'trial')} that need more GPUs than this machine has"
         session.screen.say(f"left out: {few}")
     if not trials:
         why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
@@ -124,7 +124,7 @@ def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQue
 
 
 def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Iterator[str]:
-    """The files of workloads, and the environments, that are others in this checkout than a run recorded them."""
+    """The files of workloads, and the environments, whose records in a run differ from this checkout."""
     changed: dict[str, None] = {}
     known = known_environments(checkout.images)
 

@@ -73,16 +73,16 @@ def replay(chain: Chain) -> None:
 
 
 def archived_originals(session: Session, archive: Path, signer: str, folder: Path) -> list[Original]:
-    """The runs of an archive. signer: a public key or a file of allowed signers, of which somebody must have signed.
+    """The runs of an archive. signer: a public key or a file of allowed signers; one of them must have signed.
 
-    Raises UserError where nobody did, and where the session names another engine than containers.
+    Raises UserError where none of them did, and where the session names an engine without containers.
     """
     found = unpacked(session, archive, folder / _UNPACKED)
     runs = zip(found.runs, found.roots, strict=True)
     if not signer:
         return [Original(run, root, session) for run, root in runs]
     if not signature.signers(archive, found.root, expanded(signer)):
-        raise UserError(f"{archive}: nobody signed it whom {signer} names: its code is not run")
+        raise UserError(f"{archive}: no signer in {signer} has signed it: its code is not run")
     if session.settings.engine not in ("auto", _CONTAINERS):
         raise UserError(f"the code of an archive runs in containers only, not with --engine {session.settings.engine}")
     in_containers = session.settings.model_copy(update={"engine": _CONTAINERS})
@@ -100,7 +100,9 @@ def require_containers(planned: Replay) -> None:
     engines = planned.session.builder.engines
     for environment in planned.environments:
         if engines.chosen_for(environment).name != _CONTAINERS:
-            raise UserError(f"the code of an archive runs in containers only, and {environment.name} is none")
+            raise UserError(
+                f"the code of an archive runs in containers only, and {environment.name} is not a container"
+            )
 
 
 def _own(session: Session, name: str) -> Original:
@@ -113,7 +115,7 @@ def _own(session: Session, name: str) -> Original:
 
 
 def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> dict[str, Ready]:
-    """The environments of a replay by name, ready to be entered: from the archive what it holds of them."""
+    """The environments of a replay by name, ready to be entered: from the archive, if it holds them."""
     if archive is None:
         return planned.session.build(planned.environments)
     names = {environment.name for environment in planned.environments}

@@ -33,7 +33,7 @@ Way = Literal["here", "image", "packages", "network"]
 class Restored:
     """An environment of an archive's runs, ready to be entered on this machine.
 
-    `is_same`: whether every record of it in the runs is of what is here: the same realised id, or the same layers.
+    `is_same`: whether all its records in the runs have the realised id, or the layers, that it has here.
     """
 
     ready: Ready
@@ -47,8 +47,8 @@ def restore(
     """The environments of runs of an archive, by their names, each ready to be entered; a line says how each came.
 
     archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). names: of the environments that are
-    wanted; None: all. With the setting `offline` nothing is asked of a network; the place of the site
-    (tsuishi.registry) is not asked at all. Raises UserError, before anything is built, where this checkout asks for
+    wanted; None: all. With the setting `offline` no network is used; the place of the site
+    (tsuishi.registry) is never used. Raises UserError, before anything is built, where this checkout asks for
     another environment of the same name, where an image in the archive is not that of the runs, and, offline, where
     neither an image nor all packages are there.
     """
@@ -81,7 +81,7 @@ def restore(
 
 
 def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]) -> Environment:
-    """The environment of these records, as this checkout asks for it. Raises UserError where that is another one."""
+    """The environment of these records, as this checkout asks for it. Raises UserError where it differs."""
     name, checkout = records[0].name, session.checkout
     known = known_environments(checkout.images)
     if name not in known:
@@ -97,7 +97,7 @@ def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]
 
 
 def _advice(name: str) -> str:
-    return f"{INPUTS}/<run>/images/{name}.toml and its lock in the archive are the right ones, where it holds them"
+    return f"{INPUTS}/<run>/images/{name}.toml and its lock in the archive are right, if it holds them"
 
 
 def _is_same(ready: Ready, records: Iterable[EnvironmentRecord]) -> bool:
@@ -208,7 +208,7 @@ def _content(image: IncomingRecord) -> tuple[list[str], dict[str, str]]:
 
 
 def _other_way(session: Session, archive: Path, environment: Environment) -> Way:
-    """How an environment without an image in the archive can be made. Raises UserError where it cannot be, offline."""
+    """How an environment without an image in the archive can be made. Raises UserError where it cannot, offline."""
     missing = session.builder.missing(environment)
     if not missing:
         return "packages"
@@ -228,5 +228,5 @@ def _said(restored: Restored) -> str:
         "packages": "built from packages, without network",
         "network": "built from its locks, over the network",
     }[restored.way]
-    same = "the same as in the runs" if restored.is_same else "not the very one of the runs: it was built again"
+    same = "the same as in the runs" if restored.is_same else "not the same build as in the runs: it was built again"
     return f"{came}; {same}"

@@ -144,7 +144,7 @@ def _certainty(speed: Contrast, pairs: Sequence[tuple[Term, Term]]) -> str:
     sessions = [min(len(side.sessions) for side in sides) for sides in zip(*pairs, strict=True)]
     if min(sessions) < FEWEST_TRIALS:
         return t(
-            "sessions: {there} there and {here} here, so no interval, which {needed} on each side give",
+            "sessions: {there} there and {here} here; an interval needs {needed} on each side",
             there=sessions[0], here=sessions[1], needed=FEWEST_TRIALS,
         )  # fmt: skip
     return ""

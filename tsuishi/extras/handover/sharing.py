@@ -1,8 +1,8 @@
 """Shares environments: takes an image from the place of a site, instead of a build, and puts images there.
 
 The place is a registry of images, which the engine asks, or a folder with files that `invoke export` wrote. An image
-has to be of the spec id that this checkout asks for, and is entered and held to its promises. An image that does not
-hold is removed.
+has to be of the spec id that this checkout asks for, and is entered and held to its promises. An image that
+fails is removed.
 """
 
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # The value of --to that means the place in the settings.
 PLACE = "registry"
 _SITE = "site"
-# What engines say of a name that the registry does not know, and of a registry that wants a login.
+# The messages of engines for a name that the registry does not know, and for a registry that needs a login.
 _MISSING = ("manifest unknown", "not found")
 _LOGIN = re.compile("unauthorized|authentication|basic auth|denied", re.IGNORECASE)
 
@@ -45,14 +45,14 @@ class SharedPlace:
         return self._builder.engines.chosen_for(environment).name == self._docker.name
 
     def has_file(self, environment: Environment) -> bool:
-        """Whether the place is a folder with a file for this environment. Nothing is read of the file."""
+        """Whether the place is a folder with a file for this environment. The file is not read."""
         return self.is_asked_for(environment) and self._folder is not None and self._file(environment).is_file()
 
     def receive(self, environment: Environment, say: Say, progress: Progress) -> tuple[Ready | None, str]:
         """The environment from the place, ready to be entered, and where it came from in a line.
 
-        None, with the reason, where the place does not have it or cannot be asked, and where it has something else, of
-        which nothing stays.
+        None, with the reason, where the place does not have it or cannot be asked, and where it has something else,
+        which is removed.
         """
         try:
             image_id = self._loaded(environment, say) if self._folder else self._pulled(environment, say, progress)
@@ -83,7 +83,7 @@ class SharedPlace:
             screen.say(f"{environment.name}: in the registry as {there}, image {ready.built.realised_id}")
 
     def _refuse_what_stays(self, names: tuple[str, ...]) -> None:
-        """Raise UserError for environments whose parts may not go to everybody, unless only the site can read them."""
+        """Raise UserError for environments with parts that may not be public, unless only the site can read them."""
         if self._builder.settings.registry_readers == _SITE:
             return
         stays = [
@@ -93,7 +93,7 @@ class SharedPlace:
         ]
         if stays:
             raise UserError(
-                f"{self.address} counts as a registry that anybody can read, and may not get {'; '.join(stays)}: read "
+                f"{self.address} counts as a public registry, and may not get {'; '.join(stays)}: read "
                 f"{LICENCES}; where only your own site can read it, set tsuishi.registry_readers to {_SITE}"
             )
 
@@ -133,7 +133,7 @@ class SharedPlace:
         return f"{self._place}/{environment.name}:{self._spec_id(environment)}"
 
     def _with_remedy(self, error: UserError) -> UserError:
-        """The error; of a registry that wants a login also what to do."""
+        """The error, with the remedy for a registry that needs a login."""
         login = f"; `docker login {self._place.partition('/')[0]}`" if _LOGIN.search(str(error)) else ""
         return UserError(f"{error}{login}")
 

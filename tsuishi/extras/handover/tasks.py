@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def export(ctx: "ChainContext") -> None:
     """Write built environments as files, with checksums, for machines without network or for later.
 
-    They hold software of others: docs/redistribution.md says what of it may be passed on.
+    They hold software of others: docs/redistribution.md says which parts may be passed on.
     """
     from tsuishi.extras.handover import sharing
 
@@ -33,8 +33,8 @@ def import_(ctx: "ChainContext") -> None:
 def archive(ctx: "ChainContext") -> None:
     """Write verified runs, with their inputs and bills of materials, as a single file for others.
 
-    The same runs give the same bytes. What has the form of a secret, or is a secret of yours, is refused by name.
-    Software of others goes in only where asked for: docs/redistribution.md says what of it may be passed on.
+    The same runs give the same bytes. Text that looks like a secret, or is your secret, is refused by name.
+    Software of others goes in only on request: docs/redistribution.md says which parts may be passed on.
     """
     from tsuishi.extras.handover import archive_runs
 
@@ -45,7 +45,7 @@ def archive(ctx: "ChainContext") -> None:
 def sign(ctx: "ChainContext") -> None:
     """Sign archives by a key of SSH, each in a file beside it; signatures of others stay.
 
-    A signature says who vouches for these bytes. It does not say that no other run was thrown away.
+    A signature says who vouches for these bytes. It does not say whether other runs were thrown away.
     """
     from tsuishi.extras.handover import archive_runs
 
@@ -56,7 +56,7 @@ def sign(ctx: "ChainContext") -> None:
 def replay(ctx: "ChainContext") -> None:
     """Measure the cases of an archive, or of a run, on this machine, and report both side by side.
 
-    It runs the suites and workloads of this checkout, and stops where they are others than those of the run.
+    It runs the suites and workloads of this checkout, and stops where they differ from those of the run.
     """
     from tsuishi.extras.handover import replaying
 
@@ -65,7 +65,7 @@ def replay(ctx: "ChainContext") -> None:
 
 @task
 def publish(ctx: "ChainContext") -> None:
-    """Write the numbers of an archive as a published source: later reports compare with it. Claims are yours to add."""
+    """Write the numbers of an archive as a published source: later reports compare with it. You add the claims."""
     from tsuishi.extras.handover import publishing
 
     publishing.publish(ctx.chain)

@@ -3,11 +3,11 @@
 The chance that it names a wrong pair of releases is 5 % at most, which it spends so:
 
 - that the two ends differ: 2.5 %, as the main questions of a report;
-- on which side of the middle of both ends (their geometric mean) each tried release lies: 1.25 % together. Half of it
-  is shared by as many releases as a bisection needs; of the rest, each further release gets half of what is left;
+- on which side of the middle of both ends (their geometric mean) each tried release lies: 1.25 % together. Half of this
+  is shared by as many releases as a bisection needs; each further release gets half of the remainder;
 - how much both releases of the pair differ: 1.25 %.
 
-A release that cannot run the case, and a release of which 24 rounds do not show the side, narrow nothing. Between ends
+Releases that cannot run the case, or whose side 24 rounds do not show, do not narrow the search. Between ends
 that differ there is always a pair of neighbours on both sides of the middle: where a value changed several times, the
 search finds one of these changes. survey.py visits all releases instead.
 """
@@ -79,13 +79,13 @@ class Bisection:
 
     @property
     def fewest_trials(self) -> int:
-        """The trials of a whole search that finds a change, where every first look shows what it looks for."""
+        """The trials of a whole search that finds a change, where every first look decides."""
         halvings = math.floor(math.log2(len(self.releases) - 1))
         return LOOKS[0] * (2 + 3 * halvings + 2)
 
     @property
     def result(self) -> SearchResult:
-        """What is known now."""
+        """The result so far."""
         changes = (self._change,) if self._change else ()
         narrowed = self.bounds if self._verdict == "open" and self.bounds != (self._old, self._new) else None
         return SearchResult(self._verdict, changes, tuple(self.unable), tuple(self.undecided), narrowed)
@@ -138,7 +138,7 @@ class Bisection:
             self._end("changed")
 
     def _go_on(self) -> None:
-        """To the release in the middle of those that are left, or to the size of the change."""
+        """Go on to the release in the middle of the remaining releases, or to the size of the change."""
         self._rounds = []
         skipped = {*self.unable, *self.undecided}
         left = [place for place in range(self._low + 1, self._high) if self.releases[place] not in skipped]

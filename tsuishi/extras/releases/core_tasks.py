@@ -1,4 +1,4 @@
-"""What releases add to tasks of the core."""
+"""Additions of releases to tasks of the core."""
 
 from tsuishi.base.errors import UserError
 from tsuishi.commands.build import locker, write_lock

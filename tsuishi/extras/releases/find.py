@@ -29,7 +29,7 @@ def find(chain: Chain) -> None:
     rows = [(each.name, each.release, str(each.released)) for each in asked.releases]
     session.screen.table("Releases", ("environment", "release", "date"), rows)
     print_builds(session.screen, builds, {})
-    session.screen.say("environments are built when the search first wants them")
+    session.screen.say("environments are built when the search first needs them")
     if chain.only_plans:
         trials, expected_s = least_search(session, asked, every=options.has("all"))
         session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
@@ -45,7 +45,7 @@ def find(chain: Chain) -> None:
 
 
 def _resumed(chain: Chain) -> RunDirectory | None:
-    """The run that --resume names; None without it. The search decides whether it is one of its own."""
+    """The run that --resume names; None without it. The search decides whether the run is its own."""
     name = chain.options.text("resume")
     return open_to_resume(chain.session.settings.results, name, search=True) if name else None
 
@@ -74,7 +74,7 @@ def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -
 
 
 def _unvisited(chain: Chain, asked: ReleaseQuestion) -> str:
-    """What a visit of all releases takes; empty where this is one, or where none lies between the ends."""
+    """The trials and time of a visit of all releases; empty in such a visit, or without a release between the ends."""
     count, session = len(asked.releases), chain.session
     if chain.options.has("all") or count < 3:
         return ""

@@ -1,8 +1,8 @@
 """The environment of another release of a framework, made from the environment of one release.
 
 Python is the Python of that environment where the release has a wheel for it, so that comparisons of both have one
-difference less; else the newest for which the release has a wheel. All packages beside the framework are what the
-indexes had on the day on which the wheel was uploaded: what pip would have installed then.
+difference less; else the newest Python for which the release has a wheel. All packages beside the framework have
+the versions that pip would have installed on the day on which the wheel was uploaded.
 """
 
 import json
@@ -32,7 +32,7 @@ from tsuishi.locking.servers import Servers, local
 from tsuishi.specs.environment import BaseImage, Environment
 from tsuishi.specs.lock import Pin
 
-# What workloads import beside the framework, and what installs.
+# The packages that workloads import beside the framework, and those that install.
 BESIDE = ("numpy", "scipy")
 _TOOLS = ("pip", "setuptools", "wheel")
 # A page of an index with the time at which each file was uploaded (PEP 691, PEP 700).
@@ -93,7 +93,7 @@ def find_release(like: Environment, version: str, indexes: Sequence[str], server
 def described(like: Environment, version: str, release: Release, others: Iterable[Environment]) -> Environment:
     """The environment of a release: it computes on CPUs, and no lock is made yet.
 
-    Code for GPUs that a wheel may hold is another matter: which GPUs and drivers run it is nowhere stated.
+    A wheel may hold code for GPUs, which is not used: no index states which GPUs and drivers run it.
     `others`: environments whose base is taken where they have its Python. Raises UserError for an environment that
     does not compute on CPUs.
     """
@@ -145,14 +145,14 @@ def labelled(environment: Environment, pins: Iterable[Pin]) -> Environment:
 
 
 def without_companions(environment: Environment) -> tuple[Environment, list[str]]:
-    """A described environment with no more than its framework, BESIDE and tools; and the names of what it lost."""
+    """A described environment with only its framework, BESIDE and tools; and the names of the removed packages."""
     left_out = [name for name in _beside(environment) if name not in BESIDE]
     requires = [text for text in environment.requires if text not in left_out]
     return environment.model_copy(update={"requires": tuple(requires)}), left_out
 
 
 def spec_text(environment: Environment) -> str:
-    """The text of images/<environment>.toml, with promises for what its lock pins beside framework and tools."""
+    """The text of images/<environment>.toml, with promises for its locked packages beside framework and tools."""
     import tomlkit
 
     base = environment.base
@@ -188,13 +188,13 @@ def spec_text(environment: Environment) -> str:
 def _companions(like: Environment) -> list[str]:
     """The packages that an environment requires and promises beside its framework and BESIDE, as torchvision.
 
-    Each requires a release of the framework exactly, so a resolver finds the version that belongs to another release.
+    Each requires exactly one release of the framework, so a resolver finds the version that belongs to another release.
     """
     return [name for name in _beside(like) if name in like.promises and name not in BESIDE]
 
 
 def _beside(environment: Environment) -> list[str]:
-    """The names of what an environment requires beside its framework and the tools of packaging."""
+    """The names of the packages that an environment requires beside its framework and the tools of packaging."""
     others = (_package(environment), *_TOOLS)
     return [name for text in environment.requires if (name := Requirement(text).name) not in others]
 
@@ -218,9 +218,9 @@ def _package(like: Environment) -> str:
 
 
 def _page(index: str, package: str, servers: Servers) -> tuple[dict[str, Any], str]:
-    """The page of a package, and what kept it from being read.
+    """The page of a package, and why it could not be read.
 
-    The page is empty where the index has none, or one that does not state when files were uploaded.
+    The page is empty where the index has no page, or a page that does not state when files were uploaded.
     """
     try:
         page = json.loads(servers.text(f"{index.rstrip('/')}/{canonicalize_name(package)}/", _PAGE))
@@ -279,7 +279,7 @@ def _base(python: str, others: Iterable[Environment]) -> BaseImage:
 
 
 def spec_file(images: Path, environment: Environment) -> Path:
-    """The file of a new environment. Raises UserError where there is one of that name."""
+    """The file of a new environment. Raises UserError where a file of that name exists."""
     path = images / f"{environment.name}.toml"
     if path.exists():
         raise UserError(f"{path} is there already: `invoke lock --env {environment.name}` makes its lock anew")

@@ -1,6 +1,6 @@
-"""What searches for the release that changed a value say, and how they compare releases by rounds.
+"""The results of searches for the release that changed a value, and how they compare releases by rounds.
 
-In a round each wanted release has a trial, in turns, so that what a round has in common cancels. Rounds are judged
+In a round each wanted release has a trial, in turns, so that common effects of a round cancel. Rounds are judged
 after 3, 6, 12 and 24 of them; look k of a decision spends 2^-k of its error.
 """
 
@@ -21,8 +21,8 @@ SearchVerdict = Literal["changed", "alike", "undecided", "open"]
 class ReleaseChange(NamedTuple):
     """The releases between which a value changed, and the logarithm of the ratio of the newer to the older.
 
-    `level`: the interval of confidence 1 - level is that of the search. `between`: releases between both that narrow
-    nothing.
+    `level`: the interval of confidence 1 - level is that of the search. `between`: releases between both that do
+    not narrow the search.
     """
 
     older: str
@@ -45,7 +45,7 @@ class ReleaseChange(NamedTuple):
     def is_sharp(self) -> bool:
         """Whether it is certain, and the near end of its interval is at least half of the change, in logarithms.
 
-        A first look often shows that something changed, and nearly nothing of how much.
+        A first look often shows that something changed, but hardly how much.
         """
         near = min(map(abs, self.interval), default=0.0) if self.interval else 0.0
         return self.is_certain and near >= abs(self.size.value) / 2
@@ -53,10 +53,10 @@ class ReleaseChange(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found so far; it goes on while its verdict is "open".
+    """The result of a search so far; it goes on while its verdict is "open".
 
-    unable: the releases that cannot run the case. undecided: the releases, or pairs of releases ("a, b"), of which all
-    rounds do not show enough. narrowed: of an open search, the releases between which the change is known to lie.
+    unable: the releases that cannot run the case. undecided: the releases, or pairs of releases ("a, b"), that all
+    rounds do not decide. narrowed: of an open search, the releases between which the change is known to lie.
     """
 
     verdict: SearchVerdict

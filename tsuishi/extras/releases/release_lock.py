@@ -60,7 +60,7 @@ def _release(locker: Locker, like: Environment, version: str) -> tuple[Release, 
 
 
 def _to_fetch(pins: Sequence[Pin]) -> str:
-    """What a build will fetch, in words, and how much of it are NVIDIA's libraries."""
+    """The files that a build will fetch, in words, and how many of them are NVIDIA's libraries."""
 
     def size(some: Sequence[Pin]) -> str:
         return f"{counted(len(some), 'file')}, {megabytes(sum(pin.size_bytes or 0 for pin in some))}"

@@ -43,17 +43,18 @@ class ReleaseAnswer:
         return f"{self.quantity} of {self.of}"
 
     def sentences(self) -> list[str]:
-        """What was found, the most important first."""
+        """The findings, the most important first."""
         result = self.result
         said = [self._verdict()]
         if result.verdict in ("alike", "undecided") and self.unvisited:
-            said.append(f"a release between them may differ all the same: none was visited; {self.unvisited}")
+            said.append(f"a release between them may still differ: none was visited; {self.unvisited}")
         if result.narrowed:
             said.append(f"narrowed so far: the change lies between {' and '.join(map(self._dated, result.narrowed))}")
         for change in result.changes:
             said += [self._changed(change), *self._counted(change)]
         said += [
-            f"{name} cannot run it ({self.reasons.get(name, 'unknown')}): it narrows nothing" for name in result.unable
+            f"{name} cannot run it ({self.reasons.get(name, 'unknown')}): it does not narrow the search"
+            for name in result.unable
         ]
         if result.undecided:
             how_long = "not decided yet" if result.verdict == "open" else "undecided after all rounds"
@@ -64,9 +65,9 @@ class ReleaseAnswer:
         first, last = self.releases[0].name, self.releases[-1].name
         return {
             "changed": f"{self.what} changed between {first} and {last}",
-            "alike": f"{self.what}: no change between {first} and {last}: what was compared is alike within 10 %",
+            "alike": f"{self.what}: no change between {first} and {last}: they are alike within 10 %",
             "undecided": f"{self.what}: the trials do not show whether {first} and {last} differ",
-            "open": f"{self.what}: the search has not ended; what is said here is what is known so far",
+            "open": f"{self.what}: the search has not ended; these are the results so far",
         }[self.result.verdict]
 
     def _changed(self, change: ReleaseChange) -> str:
@@ -87,7 +88,7 @@ class ReleaseAnswer:
         return f"{name} ({release.release}, {release.released})"
 
     def _counted(self, change: ReleaseChange) -> Iterator[str]:
-        """What was counted differently in all trials of both releases: it may be why the value changed."""
+        """Counts that differ between both releases in all trials: they may be why the value changed."""
         for label, counts in self.counted.items():
             older, newer = counts.get(change.older), counts.get(change.newer)
             if older is not None and newer is not None and older != newer:

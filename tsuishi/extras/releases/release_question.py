@@ -1,4 +1,4 @@
-"""What a search for the release that changed a value is about: a case, a quantity, and the releases of a framework."""
+"""The question of a search for the release that changed a value: a case, a quantity, and releases of a framework."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,8 +71,8 @@ def _value(session: Session, part: str) -> tuple[str, Value]:
 def releases_between(session: Session, first: str, last: str) -> tuple[Environment, ...]:
     """The releases of a family from one environment to another, both included, in the order of their dates.
 
-    Of several environments of one release, an end of the search counts, else that which runs take without being asked,
-    else the first by name. Environments that cannot be made here are left out, and that is said. Raises UserError where
+    Of several environments of one release, an end of the search counts, else the default environment,
+    else the first by name. Environments that cannot be made here are left out, with a message. Raises UserError where
     an end cannot be made, or where both are of no family, of two families, or in the wrong order.
     """
     images = session.checkout.images
@@ -96,7 +96,7 @@ def _check_ends(session: Session, ends: Sequence[Environment]) -> None:
     old, new = ends
     for end in ends:
         if not end.family:
-            raise UserError(f"{end.name} is of no family of releases: give it one (docs/releases.md)")
+            raise UserError(f"{end.name} has no family of releases: give it a family (docs/releases.md)")
         if why := session.builder.engines.refusal(end):
             raise UserError(f"{end.name} cannot be used here: {why}")
     if old.family != new.family:
@@ -106,7 +106,7 @@ def _check_ends(session: Session, ends: Sequence[Environment]) -> None:
 
 
 def _lies_between(environment: Environment, ends: Sequence[Environment]) -> bool:
-    """Whether an environment is a release of the family from one end to the other, for what both ends compute on."""
+    """Whether an environment is a release of the family from one end to the other, on an accelerator of both ends."""
     old, new = ends
     if environment.family != old.family or not {*environment.accelerators} & {*old.accelerators} & {*new.accelerators}:
         return False

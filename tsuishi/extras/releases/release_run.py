@@ -1,6 +1,6 @@
 """Measures a search for the release that changed a value: rounds of trials, each wanted release once, in turns.
 
-Environments are built when the search first wants them. A round ends whole or does not count.
+Environments are built when the search first needs them. A round counts only if it is complete.
 """
 
 import math
@@ -40,7 +40,7 @@ from tsuishi.specs.trial_spec import Trial, Value
 
 
 class ReleaseSearch(Protocol):
-    """A search that asks for rounds: verdicts/bisection.py, verdicts/survey.py."""
+    """A search that asks for rounds: bisection.py, survey.py."""
 
     def wanted(self) -> tuple[str, ...]: ...
     def add(self, values: Mapping[str, float | None]) -> None: ...
@@ -52,7 +52,7 @@ class ReleaseSearch(Protocol):
 
 @dataclass
 class SearchedReleases:
-    """What a search measured and found.
+    """The measurements and the result of a search.
 
     values: of each release, by trial. reasons: why releases cannot run the case. others: of each other quantity the
     values of each release, by trial.
@@ -98,10 +98,10 @@ def _matrix(session: Session, question: ReleaseQuestion) -> Matrix:
 def measure_search(
     session: Session, question: ReleaseQuestion, *, every: bool, name: str = "", resumed: RunDirectory | None = None
 ) -> SearchedReleases:
-    """Make a run, and measure rounds until the search ends or time does.
+    """Make a run, and measure rounds until the search or the time ends.
 
     every: all releases are visited, and not only those that a bisection needs. resumed: the run of the same search that
-    ended before it was done; its whole rounds count, and the search goes on with the next.
+    ended before it was done; its complete rounds count, and the search goes on with the next.
 
     Raises UserError where an end of the search cannot run the case, and where the run is of another search.
     """
@@ -153,7 +153,7 @@ class _SearchRounds:
     def repeat(self, plan: Sequence[Trial]) -> None:
         """Give the search the whole rounds of an earlier session; a round that was interrupted does not count.
 
-        The search asks for the same rounds again, as it is decided by their values alone. Raises UserError where the
+        The search asks for the same rounds again, because their values alone decide it. Raises UserError where the
         plan is of another search, or where an environment is another build.
         """
         search, run = self._measured.search, self._measured.run
@@ -174,7 +174,7 @@ class _SearchRounds:
                 self._take(batch)
 
     def go(self) -> None:
-        """Measure rounds until the search ends or time does."""
+        """Measure rounds until the search or the time ends."""
         self._ledger.begin(self._session.clock, 0.0)
         search = self._measured.search
         while wanted := search.wanted():
@@ -196,7 +196,7 @@ class _SearchRounds:
             raise UserError(f"{end}, an end of the search, cannot run the case: {why}") from end
 
     def _build(self, names: Sequence[str]) -> None:
-        """Make those of the named environments ready that are not."""
+        """Make the named environments ready, where they are not ready yet."""
         new = [each for each in self._question.releases if each.name in names and each.name not in self._ready]
         if new:
             self._ready |= self._session.build(new)
@@ -238,7 +238,7 @@ class _SearchRounds:
             self._measured.trials += 1
 
     def _value(self, entry: Trial) -> float | None:
-        """The logarithm of what a trial measured; None where it did not, and then the reason is kept."""
+        """The logarithm of a trial's value; None where it has no value, and then the reason is kept."""
         record = self._tally.read(entry.id)
         if record is None or record.status != OK:
             status = record.status if record else "no trial"

@@ -15,7 +15,7 @@ from tsuishi.report.sections.pairs import Matchup
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.verdicts.evidence import Evidence
 
-# Of fewer releases the other comparisons say as much.
+# With fewer releases, the other comparisons say as much.
 _FEWEST = 3
 _DAYS_OF_A_YEAR = 365.25
 

@@ -1,7 +1,7 @@
-"""The search for all changes of a value: it visits every release, and compares each with the one before it.
+"""The search for all changes of a value: it visits every release, and compares each with the release before it.
 
-A pair that is alike at a look, or differs by a known size, needs no more rounds. The chance of a wrong word on any pair
-is 5 % at most (Holm).
+A pair that is alike at a look, or differs by a known size, needs no more rounds. The chance of a wrong statement on any
+pair is 5 % at most (Holm).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _NEIGHBOURS = 0.05
 
 
 class _Pair(NamedTuple):
-    """Two neighbours among the releases that can run the case, how much they differ, and what is said of it."""
+    """Two neighbours among the releases that can run the case, how much they differ, and the decision."""
 
     older: str
     newer: str
@@ -70,7 +70,7 @@ class Survey:
 
     @property
     def result(self) -> SearchResult:
-        """What is known now."""
+        """The result so far."""
         pairs = self._pairs() if len(self._rounds) >= LOOKS[0] else []
         changes = tuple(self._change(pair) for pair in pairs if pair.decision.against)
         undecided = tuple(f"{pair.older}, {pair.newer}" for pair in pairs if pair.is_open)
@@ -95,7 +95,7 @@ class Survey:
         return [_Pair(older, newer, size, decision) for (older, newer), size, decision in judged]
 
     def _is_known(self, pair: _Pair) -> bool:
-        """Whether nothing more is to be said of a pair that is decided."""
+        """Whether a decided pair needs no further rounds."""
         return pair.decision.holds or self._change(pair).is_sharp
 
     def _change(self, pair: _Pair) -> ReleaseChange:

@@ -1,1 +1,1 @@
-"""Scripts of users: what a script or notebook prints becomes a suite."""
+"""Scripts of users: the printed numbers of a script or notebook become a suite."""

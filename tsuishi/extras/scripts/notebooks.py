@@ -1,4 +1,4 @@
-"""Notebooks as scripts: the code cells of a notebook in their order, as they stand."""
+"""Notebooks as scripts: the code cells of a notebook in their order, unchanged."""
 
 import hashlib
 import io
@@ -9,17 +9,17 @@ from pathlib import Path
 from tsuishi.base.errors import UserError
 
 SUFFIX = ".ipynb"
-# What only a notebook can do begins a statement: magics of IPython, commands of a shell, help.
+# The beginnings of statements that only a notebook can run: magics of IPython, commands of a shell, help.
 _HELP = r"(?:\?+[\w.%*]+|[\w.%*]+\?+)\s*$"
 _MAGIC = re.compile(rf"\s*(?:[%!]|{_HELP}|[\w., ]+=\s*[%!])")
-# Where charts are shown, what is loaded again, and how long a cell takes, are of no matter to a script.
+# A script does not need these: the place of charts, the reloading of modules, the time of a cell.
 _HARMLESS = re.compile(
     rf"\s*(?:%(?:matplotlib|config|autoreload|load_ext|reload_ext|tensorflow_version|%time|%capture)\b|{_HELP})"
 )
 
 
 def script_of(path: Path) -> str:
-    """The script of a notebook. Of lines that say how a notebook shows things, `pass` and a comment is left.
+    """The script of a notebook. Lines about the display of a notebook become `pass` and a comment.
 
     Raises UserError where the file is no notebook of Python, and for a line that only a notebook can run.
     """
@@ -30,7 +30,7 @@ def script_of(path: Path) -> str:
         notebook = nbformat.reads(content.decode("utf-8"), as_version=4)  # type: ignore[no-untyped-call]
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
-    except Exception as error:  # whatever a file that is no notebook makes the library raise
+    except Exception as error:  # any error of the library for a file that is not a notebook
         raise UserError(f"{path}: no notebook: {' '.join(str(error).split())[:200]}") from error
     language = notebook.metadata.get("kernelspec", {}).get("language", "python")
     if language != "python":

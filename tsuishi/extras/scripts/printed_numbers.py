@@ -1,7 +1,7 @@
 """Numbers in a line with a name, or with a unit of time or of a rate; each with an expression to find it.
 
-A number is found first, then what stands before and behind it, within bounded distances: a line of any content is read
-in a time that grows with its length alone. What may be read in two ways has no candidate, or has a `doubt`.
+A number is found first, then the text before and behind it, within bounded distances: a line of any content is read
+in a time that grows with its length alone. A number that can be read in two ways has no candidate, or has a `doubt`.
 """
 
 import re
@@ -13,11 +13,11 @@ from tsuishi.specs import numerals
 from tsuishi.specs.numerals import DURATION_IN, NUMBER_IN, SECONDS, UNIT_IN
 
 WITHOUT_UNIT = r"(?![\w%])"  # behind a number
-MOST_NUMBERS = 60  # of a line: one with more is a table of values, or no text
+MOST_NUMBERS = 60  # of a line: a line with more is a table of values, or no text
 _BEFORE, _BEHIND = 200, 40
 _MOST_WORDS, _WORDS_OF_PROSE = 7, 3
 
-# A number with everything that may belong to it; what is a date, a time of the day or a version is no number then.
+# A number with everything that may belong to it; then a date, a time of the day or a version is not a number.
 _NUMERAL = re.compile(
     rf"(?<![\w.,@/\\-])(?<!\d[:'’])(?:(?P<duration>{numerals.DURATION})|(?P<number>{numerals.ANY_NUMBER})(?![:\-−]?\d))"
 )
@@ -44,7 +44,7 @@ _NAME = re.compile(rf"(?P<name>(?:{_PART} ){{0,{_MOST_WORDS - 1}}}{_PART})(?P<as
 # A phrase of at most three words, before its number and behind it: iter 3000: loss 4.2490, time 35392.33ms.
 _PHRASE = re.compile(rf"(?:^|[,;:] {{1,4}}){_WORD}(?: {_WORD}){{0,2}}$")
 _PHRASE_ENDS = re.compile(r"[,;]\s|\s{0,4}$")
-# A number that counts what the name is of: Epoch 3/10, Iter #0.
+# A number that counts the named thing: Epoch 3/10, Iter #0.
 _COUNT = r"\s?[#\[]?\d+(?:/\d+)?\]?"
 _COUNTED = re.compile(r"(?:^|(?<=\s))(?:#?\d{1,9}(?:/\d{1,9})?|\[\d{1,9}(?:/\d{1,9})?\])$")
 _SPREAD_BEHIND = rf"\s*(?:±|\+/?-)\s*[\d.,]+\s*{_WORD}"
@@ -55,7 +55,7 @@ _WORDS_BEHIND = re.compile(
 _LETTER = re.compile(r"[^\W\d_]")
 _JOINING = ("±", "+-", "&", "/")
 _PREPOSITIONS = ("on", "of", "for", "at", "in", "with", "over", "across")
-# What a name says of a time that is still to come, or of a place in a list.
+# Words of a name for a time that is still to come, or for a place in a list.
 _NOT_MEASURED = re.compile(r"(?i)(?<![^\W\d])(?:eta|remaining|left)(?![^\W\d])")
 _OF_TIME = re.compile(r"(?i)time|elapsed|latency|duration|runtime|wall|took|cost|dauer|zeit|durée|temps")
 _IS_TIME = re.compile(rf"(?i)(?:{_OF_TIME.pattern[4:]}|(?:^| )in$)")
@@ -226,7 +226,7 @@ def _name_of(text: str, prose: bool) -> str:
         if kept and token.endswith("."):
             break
         kept.insert(0, token)
-    # A unit with its number, or the end of a sentence, is no name of what follows.
+    # A unit with its number, or the end of a sentence, is not the name of the next number.
     if (
         prose
         and kept

@@ -1,11 +1,11 @@
-"""Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them.
+"""Proposals of patterns, from texts like `name: number unit` in a script's lines. A person has to judge them.
 
-A proposal stands for all lines in which its pattern finds a number, so these decide together: whether a comma is the
-decimal sign, whether the number counts 1, 2, 3, and whether it can be what its unit says. Where two readings are left,
+A proposal stands for all lines in which its pattern finds a number, so these lines decide together: whether a comma is
+the decimal sign, whether the number counts 1, 2, 3, and whether its unit fits it. Where two readings are left,
 nothing is proposed, and a doubt names the line.
 
-What a framework logs about itself differs between releases and is no result: its lines are left out. They name their
-place in a source file of C or C++.
+A framework's own log differs between releases and is not a result: its lines, which name their place in a source file
+of C or C++, are left out.
 """
 
 import math
@@ -107,7 +107,7 @@ def proposals(
 
 
 def is_speed(unit: str) -> bool:
-    """Whether a unit is of a time or of a rate: what a question about speed is about."""
+    """Whether a unit is of a time or of a rate: the subject of a question about speed."""
     first, _, second = unit.partition("/")
     return first in SECONDS or second in SECONDS
 

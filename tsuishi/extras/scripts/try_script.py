@@ -80,7 +80,7 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     read_suite(suite, session.words)
     (environment,) = session.choice.environments
     shown = session.checkout.from_here(suite.relative_to(session.checkout.root))
-    session.screen.say(f"written: {shown}: read it, and remove or correct what is not meant")
+    session.screen.say(f"written: {shown}: read it, and remove or correct wrong entries")
     then = f"invoke build run-suite report --suite {suite.stem}"
     session.screen.say(f"then: {then} --profile quick --env {environment}")
     session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")

@@ -133,8 +133,9 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     work = session(checkout, bare(tmp_path, settings))
     import_archives(work, [path])
     assert (
-        "tiny: not what this checkout asks for (different: images/tiny.toml): `invoke build` would make another. "
-        f"What it was made with: tar xf {path} --strip-components 1 tsuishi/images/tiny.toml\n"
+        "tiny: not the environment of this checkout (different: images/tiny.toml): `invoke build` would make a "
+        "different image. "
+        f"Inputs: tar xf {path} --strip-components 1 tsuishi/images/tiny.toml\n"
     ) in capsys.readouterr().out
     assert work.builder.find(read_environment(spec)) is None
     spec.write_text(asked)
@@ -236,7 +237,9 @@ def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings:
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     with pytest.raises(UserError) as caught:
         export(session(checkout, settings), tmp_path / "exports")
-    assert str(caught.value) == ("tiny is not built as it is asked for now: build it first: invoke build --env tiny")
+    assert str(caught.value) == (
+        "tiny is not built by its present specification: build it first: invoke build --env tiny"
+    )
     host = replace(session(checkout, settings), choice=Choice(environments=("host",)))
     with pytest.raises(UserError) as caught:
         export(host, tmp_path / "exports")

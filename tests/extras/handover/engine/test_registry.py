@@ -240,7 +240,7 @@ def test_what_may_not_go_to_everybody_goes_only_where_the_site_alone_can_read(
 ) -> None:
     checkout = tiny_checkout(tmp_path, "ok", extra='redistribution = "parts of nobody"')
     for changes, said in (
-        ({}, f"{place} counts as a registry that anybody can read, and may not get tiny (parts of nobody): read "
+        ({}, f"{place} counts as a public registry, and may not get tiny (parts of nobody): read "
         "docs/redistribution.md; where only your own site can read it, set tsuishi.registry_readers to site"),
         # With "site" the next check is reached.
         ({"registry_readers": "site", "engine": "venv"},

@@ -1,7 +1,7 @@
 """Runs without the names of their user: words stand for users, homes, hosts, addresses and secrets.
 
 A scrubbed run is a run: its records have the names of their new content, trials cite these, and it has a manifest of
-its own, so whatever reads runs reads it. What was found, its times and its cases stay as they were.
+its own, so all readers of runs can read it. Its results, times and cases stay unchanged.
 """
 
 import getpass
@@ -31,7 +31,7 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.results.verification import UNLISTED
 from tsuishi.specs.vocabulary import Vocabulary
 
-# Names that are of no person and no machine.
+# Names of neither a person nor a machine.
 _COMMON = frozenset(
     {"root", "user", "users", "ubuntu", "debian", "docker", "runner", "jovyan", "nobody", "admin", "test", "localhost"}
 )
@@ -46,10 +46,10 @@ _SITE = re.compile(
     r"|(?<=://)(?:10|127|172|192)(?:\.\d{1,3}){3}|(?<=://)[\w-]+(?=[:/])",
     re.IGNORECASE,
 )
-# Values that other files cite, and that name nobody.
+# Values that other files cite, and that name no person.
 _FIXED = frozenset({"trial", "trial_id", "case", "case_id", "run_id", "environment", "files", "tables", "status"})
 
-# What a scrubbed run has of its own.
+# Files that are made again for a scrubbed run.
 _ANEW = UNLISTED | {manifest.ONCE}
 
 
@@ -63,7 +63,7 @@ class Identity:
     secrets: frozenset[str]
 
     def search(self) -> Secrets:
-        """Finds everything of it that is left."""
+        """Finds all remaining traces of the identity."""
         folders = {folder for folder in self.folders if len(folder) > _SHORTEST_FOLDER}
         return Secrets(self.secrets, {*self.users, *self.hosts, *folders})
 
@@ -92,7 +92,7 @@ def identity_here(secrets: frozenset[str], folders: dict[Path, str], urls: Itera
 
 
 class Scrubber:
-    """Puts a word in the place of everything that an identity has, and of whatever has the form of it."""
+    """Puts words in the place of all parts of an identity, and of all texts that look like such parts."""
 
     def __init__(self, identity: Identity) -> None:
         self._texts: list[tuple[re.Pattern[str], str]] = [
@@ -118,7 +118,7 @@ class Scrubber:
         return text
 
     def values(self, value: Any) -> Any:
-        """A JSON value without the identity; keys, and what other files cite, stay."""
+        """A JSON value without the identity; keys, and values that other files cite, stay."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -140,7 +140,7 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
     try:
         shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*_ANEW, ".*"))
     except shutil.Error as error:
-        _, _, why = error.args[0][0]  # one of each file that could not be copied
+        _, _, why = error.args[0][0]  # an entry for each file that could not be copied
         raise UserError(f"no copy of run {run.id} to make anonymous: {why}") from None
     copy = RunDirectory(into)
     renamed = {path.stem: _scrub_record(path, scrubber) for path in copy.record_files()}
@@ -189,7 +189,7 @@ def _scrub_trial(folder: Path, scrubber: Scrubber, renamed: dict[str, str]) -> N
 
 
 def _scrub_text(path: Path, scrubber: Scrubber) -> None:
-    """Scrub a file of a trial; a file that ends with .gz is unpacked before."""
+    """Scrub a file of a trial; a file that ends with .gz is unpacked first."""
     was = b"".join(unpacked(path.name, path))
     now = scrubber.text(was.decode(errors="surrogateescape")).encode(errors="surrogateescape")
     if now != was:
@@ -197,7 +197,7 @@ def _scrub_text(path: Path, scrubber: Scrubber) -> None:
 
 
 def _altered(raw: Path, fresh: Path, renamed: dict[str, str]) -> Iterator[str]:
-    """The files of a run, as they were named in it, whose content is not what it was."""
+    """The files of a run whose content has changed, by their original names."""
     for path in sorted(raw.rglob("*")):
         name = path.relative_to(raw).as_posix()
         if path.is_dir() or name in _ANEW or "/." in f"/{name}":

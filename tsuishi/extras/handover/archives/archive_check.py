@@ -1,7 +1,7 @@
-"""The verification of an archive: each run is what its runner wrote, and what follows from runs is what they give.
+"""The verification of an archive: its runs are unchanged, and its derived files follow from the runs.
 
-An archive may come from anybody. It is read once, from its first byte to its last; nothing of it is run, and only its
-runs and their inputs are written, into a folder of their own that is removed at the end.
+An archive may come from any person. It is read once, from its first byte to its last. No code in it is run, and only
+its runs and their inputs are written, into a separate folder that is removed at the end.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ _MOST_FAULTS = 100
 
 @dataclass
 class ArchiveVerification:
-    """What the verification of an archive came to. `faults`: a line each.
+    """The result of the verification of an archive. `faults`: a line each.
 
     `root`: the digest that stands for the archive; empty where it has no manifest. `record`: None where it has none
-    that can be read. `bytes`: of the files in it. `not_compared`: what a signature alone covers, in words.
+    that can be read. `bytes`: of the files in it. `not_compared`: the parts that a signature alone covers, in words.
     """
 
     root: str = ""
@@ -145,7 +145,7 @@ def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
 
 
 def _run_faults(record: ArchiveRecord, into: Path, digests: dict[str, str], words: Vocabulary) -> Iterator[str]:
-    """Faults of runs: one that the record does not name, or names with another root, and what `verify` finds."""
+    """Faults of runs: those that the record does not name, or names with another root, and faults of `verify`."""
     named = {run.run_id: run for run in record.runs}
     there = {name.split("/")[1] for name in digests if name.startswith(f"{RUNS}/")}
     for run_id in sorted(there - named.keys()):

@@ -1,4 +1,4 @@
-"""What is said of archived runs: a title, a description, a name for the file, and when each run began and ended."""
+"""The description of archived runs: a title, a text, a name for the file, and when each run began and ended."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Record)
 
 # More environments than these are counted in a file's name.
 _MOST_NAMED = 3
-# As runs have it, and as Process Run Crate has it.
+# The format of runs, and that of Process Run Crate.
 _TIME, _CRATE_TIME = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00"
 _NO_DATE = "1970-01-01"
 
@@ -28,7 +28,7 @@ def described(run: RunDirectory) -> DescribedRun:
 
 
 def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: str) -> About:
-    """What a repository asks of an archive of runs."""
+    """The fields that a repository needs for an archive of runs."""
     suites = sorted({str(entry.axes["suite"]) for run in runs for entry in run.run().plan})
     environments = sorted({record.name for record in environments_of(runs)})
     machines = _machines(runs)

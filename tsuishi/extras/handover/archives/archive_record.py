@@ -1,4 +1,4 @@
-"""archive.json, typed: the runs in an archive, what was scrubbed, and what was left out and why."""
+"""archive.json, typed: the runs in an archive, its scrubbed files, and its omissions with their reasons."""
 
 from typing import Annotated
 
@@ -29,8 +29,8 @@ class ArchivedRun(Record):
 class ScrubbedFile(Record):
     """A file that was altered to make an archive anonymous.
 
-    `raw`: the SHA-256 of a salt and the file as it was. Who made the archive can tell the salt, and so prove which file
-    it was; nobody else can try out what was in it.
+    `raw`: the SHA-256 of a salt and the original file. The archive's maker can give the salt, and so prove which file
+    it was; no other person can guess the content and test the guess.
     """
 
     file: str
@@ -53,7 +53,7 @@ class ArchiveRecord(Record):
 def read(text: bytes) -> ArchiveRecord:
     """The record in the text of an archive.json.
 
-    Raises BadArchive where it is none, or one of an earlier or a later tsuishi.
+    Raises BadArchive where it is not a record, or is of an unknown or a later tsuishi.
     """
     try:
         version = files.parse_json(RECORD, text).get("schema_version")

@@ -1,4 +1,4 @@
-"""Suites, workloads and specifications out of an archive, as a checkout: for replays that somebody trusted signed."""
+"""Suites, workloads and specifications out of an archive, as a checkout: for replays of archives by trusted signers."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ from tsuishi.extras.handover.archives.member_names import INPUTS
 from tsuishi.specs.environment import COMPATIBILITY
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE
 
-# What is taken of the inputs. The template of a Dockerfile is not: it would be rendered outside of a container.
+# The inputs that are taken. The template of a Dockerfile is not: it would be rendered outside of a container.
 _TAKEN = ("suites", "images", "reports/published")
 _NEEDED = (f"suites/{AXES_FILE}", f"suites/{QUANTITIES_FILE}", "suites/workloads/run.py")
 
@@ -17,7 +17,7 @@ _NEEDED = (f"suites/{AXES_FILE}", f"suites/{QUANTITIES_FILE}", "suites/workloads
 def archived_checkout(archive: Path, unpacked: Path, run_id: str, into: Path, ours: Checkout) -> Checkout:
     """The inputs of a run as a checkout in the new folder `into`.
 
-    unpacked: the folder into which the archive was unpacked when it was verified. Templates, and what is known of GPUs,
+    unpacked: the folder into which the archive was unpacked when it was verified. Templates, and the facts about GPUs,
     are those of our checkout. Raises UserError where the archive does not hold all inputs of the run.
     """
     inputs = unpacked / INPUTS / run_id

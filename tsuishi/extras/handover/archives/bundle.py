@@ -1,4 +1,4 @@
-"""The files of an archive to be, by their names in it, and the archive that they become."""
+"""The files of a future archive, by their names in it, and how the archive is written."""
 
 import hashlib
 import zlib
@@ -13,11 +13,11 @@ from tsuishi.extras.handover.archives import archive_manifest, zip_container
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES, MANIFEST
 from tsuishi.extras.handover.archives.secret_search import Secrets
 
-# What others made and everybody may fetch is not searched for secrets of this user.
+# Public files of others are not searched for secrets of this user.
 _OF_OTHERS = (f"{IMAGES}/", f"{ARTIFACTS}/")
 
-# zlib's number for the header and the checksum of gzip; and the most bytes of a piece, unpacked and packed. What is
-# packed behind the end of a part of a file is copied for each part, and there may be a part in every twenty bytes.
+# zlib's number for the header and the checksum of gzip; and the most bytes of a piece, unpacked and packed. The
+# packed rest behind each part of a file is copied, and there may be a part in every twenty bytes.
 _GZIP, _PIECE, _PACKED = 31, 1 << 20, 1 << 14
 
 
@@ -28,7 +28,7 @@ class Bundle:
     files: dict[str, Path | bytes] = field(default_factory=dict)
 
     def add_folder(self, name: str, folder: Path, left_out: Iterable[str] = ()) -> None:
-        """Add every file in a folder under a name, but those that have one of the names `left_out`.
+        """Add every file in a folder under a name, except those with a name in `left_out`.
 
         Names that begin with a dot are left out too: killed processes leave them. Raises UserError where something in
         it is neither a file nor a folder.
@@ -87,9 +87,9 @@ def _short(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def unpacked(name: str, source: Path | bytes) -> Iterator[bytes]:
-    """The content of a file in pieces; of a file whose name ends with .gz, what is packed in it.
+    """The content of a file in pieces; of a file whose name ends with .gz, its unpacked content.
 
-    The log of a killed runner may be broken off: what is there of it counts. Raises UserError for other damage, and
+    The log of a killed runner may be incomplete: its existing part counts. Raises UserError for other damage, and
     where more than a gigabyte is packed.
     """
     if not name.endswith(".gz"):

@@ -1,7 +1,7 @@
 """ro-crate-metadata.json: an archive described as an RO-Crate 1.1 that is a Process Run Crate 0.5.
 
 The crate says what ran (an action for each run), with which software, on which inputs, and what came out. It lists
-folders; the manifest lists every file. Nothing in it depends on when or where the archive is made.
+folders; the manifest lists every file. It does not depend on when or where the archive is made.
 """
 
 import json
@@ -38,7 +38,7 @@ _FILES = {
 class DescribedRun:
     """A run for its description: its run.json, the records of its environments, and when it began and ended.
 
-    The times are in ISO 8601 with their zone; empty where nobody knows.
+    The times are in ISO 8601 with their zone; empty where unknown.
     """
 
     record: RunRecord
@@ -49,7 +49,7 @@ class DescribedRun:
 
 @dataclass(frozen=True)
 class About:
-    """What a repository asks of a data set. `licence`: an SPDX id, or empty; `date`: as 2026-11-21."""
+    """The fields that a repository needs for a data set. `licence`: an SPDX id, or empty; `date`: as 2026-11-21."""
 
     title: str
     description: str

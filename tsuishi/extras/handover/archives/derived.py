@@ -1,6 +1,6 @@
-"""What of an archive follows from its runs and its record: whoever verifies it makes it again, and compares.
+"""The files of an archive that follow from its runs and its record: a verification makes them again, and compares.
 
-What is made otherwise one day needs a new schema of archives: those of earlier schemas are not compared then.
+To make them in a new way needs a new schema of archives: archives of earlier schemas are then not compared.
 """
 
 import json
@@ -62,9 +62,9 @@ def differences(
 
 
 def not_compared(record: ArchiveRecord, names: Iterable[str]) -> str:
-    """What of an archive nothing in it can be compared with, in words: a signature alone covers it."""
+    """The parts of an archive that cannot be compared with other parts, in words: a signature alone covers them."""
     folders = {name.partition("/")[0] for name in names}
-    said = ["who may be cited", "the licence", "the lines of what was left out"]
+    said = ["who may be cited", "the licence", "the list of omissions"]
     said += [f"the salted digests of {len(record.scrubbed_files)} scrubbed files"] * record.scrubbed
     said += ["inputs other than workloads"] * ("inputs" in folders)
     said += [f"{folder}/" for folder in ("images", "report") if folder in folders]
@@ -74,7 +74,7 @@ def not_compared(record: ArchiveRecord, names: Iterable[str]) -> str:
 
 
 def _meaning(name: str, text: bytes) -> object:
-    """What a file says: of JSON its values. A text that cannot be read says only itself."""
+    """The meaning of a file: the values of JSON, or the text itself where it cannot be read."""
     if name == CITATION:
         return text
     try:

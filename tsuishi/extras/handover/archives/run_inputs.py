@@ -1,4 +1,4 @@
-"""What decided a run: suites, axes, specs, locks, the template, sources and workloads, as its run.json and records say.
+"""The inputs of a run: suites, axes, specs, locks, the template, sources, workloads, as its run.json and records say.
 
 A run holds digests of its workloads, spec ids of its environments, and the commit of its checkout. A file enters an
 archive where one of these shows that it is the file that the run was made with.
@@ -29,7 +29,7 @@ IsAsked = Callable[[EnvironmentRecord, Environment, Checkout], bool]
 
 
 class RunInputs:
-    """The inputs of a run. `files`: their content, by their place in a checkout; `missing`: a line for what is not."""
+    """The inputs of a run. `files`: their content, by place in a checkout; `missing`: a line for each missing input."""
 
     def __init__(self, run: RunDirectory, checkout: Checkout, is_asked: IsAsked) -> None:
         records = [run.record(path.stem) for path in run.record_files()]
@@ -54,7 +54,7 @@ class RunInputs:
                 return
         except UserError:
             pass
-        self.missing.append(f"the specification of {record.name}: this checkout has another than the run")
+        self.missing.append(f"the specification of {record.name}: this checkout and the run differ")
 
     def _add_workload(self, record: WorkloadRecord, checkout: Checkout) -> None:
         """Add the files of a workload that have the digests in its record."""
@@ -71,7 +71,7 @@ class RunInputs:
             else:
                 self.files[name] = content
         if lacking:
-            self.missing.append(f"workload {record.workload or ''}: {lacking} files are others here than in the run")
+            self.missing.append(f"workload {record.workload or ''}: {lacking} files differ from those of the run")
 
 
 def place_of(file: str) -> str:

@@ -1,4 +1,4 @@
-"""The search for secrets in what enters an archive: what has the form of a secret, and secrets of this user."""
+"""The search for secrets in the files of an archive: texts that look like a secret, and secrets of this user."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.redaction import holds_secret
 from tsuishi.base.seals import key_file
 
-# A variable of this name holds a secret, unless its value is too short to be told from a word.
+# A variable of this name holds a secret, unless its value is too short to differ from a word.
 _NAME = re.compile(r"(?i)pass(wd|word|phrase)?$|pwd$|secret|token|credential|(api|access|private|auth)_?key|_auth$")
 _SHORTEST = 8
 _URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
@@ -55,7 +55,7 @@ class Secrets:
         return self.problem_in([text.encode(errors="replace")])
 
     def problem_in(self, pieces: Iterable[bytes]) -> str:
-        """The same of a text that comes in pieces, with the line."""
+        """The same for a text in pieces, with the line."""
         line, overlap = 1, b""
         for piece in _joined(pieces):
             text = overlap + piece
@@ -67,10 +67,10 @@ class Secrets:
         return ""
 
     def _found(self, text: bytes) -> tuple[str, int] | None:
-        """What was found, and its place."""
+        """The kind of secret in a text, and its place."""
         for value in self._values:
             if value in text:
-                return "holds a secret of this user, which a variable or a file names so", text.index(value)
+                return "holds a secret of this user, from a variable or a file", text.index(value)
         small = text.lower()
         for name, word in self._names:
             if name in small and (match := word.search(text)):
@@ -84,7 +84,7 @@ class Secrets:
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text in pieces that are long beside what is read again of each."""
+    """The same text in pieces that are much longer than the overlap."""
     short = bytearray()
     for piece in pieces:
         short += piece

@@ -1,10 +1,10 @@
 """The signature of an archive, in a file beside it: who vouches for its root.
 
-Signed is the line that `sha256sum manifest-sha256.txt` prints, by `ssh-keygen -Y sign`, with keys that people have for
-SSH or git, in a namespace of ours: a signature for something else does not count here. Several people may sign; their
+`ssh-keygen -Y sign` signs the line that `sha256sum manifest-sha256.txt` prints, with keys that people have for SSH or
+git, in tsuishi's namespace: a signature for something else does not count here. Several people may sign; their
 signatures stand one after the other.
 
-A signature says who vouches for these bytes. It does not say that figures are true, nor that no run was thrown away.
+A signature says who vouches for these bytes. It does not say whether figures are true, or runs were thrown away.
 """
 
 import re
@@ -43,7 +43,7 @@ def file_of(archive: Path) -> Path:
 def sign(archive: Path, root: str, key: Path) -> Path:
     """Sign the root of an archive with a key of SSH; signatures of it by other keys stay. Returns the file.
 
-    key: the private key, or the public key where an agent holds the private one. Raises UserError where it cannot.
+    key: the private key, or the public key where an agent holds the private key. Raises UserError where that fails.
     """
     path = file_of(archive)
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +53,7 @@ def sign(archive: Path, root: str, key: Path) -> Path:
         made = message.with_suffix(".sig").read_bytes()
     kept, own = [], _fingerprint(root, made)
     for known in _signatures(path) if path.exists() else ():
-        with suppress(UserError):  # one of another archive does not stay
+        with suppress(UserError):  # a signature of another archive does not stay
             kept += [known] * (_fingerprint(root, known) != own)
     files.write_bytes(path, b"".join([*kept, made]))
     return path
@@ -63,7 +63,7 @@ def signers(archive: Path, root: str, known: Path | None = None) -> list[Signer]
     """Whoever signed the root of an archive; none where no signature is beside it.
 
     known: a public key, or a file of allowed signers (see ssh-keygen). With it, only signatures of these keys are
-    returned. Raises UserError where the file beside the archive is none, or has a signature that does not hold for it.
+    returned. Raises UserError where the file beside the archive is not a signature, or is not of the archive.
     """
     path, found = file_of(archive), []
     for signature in _signatures(path) if path.exists() else ():
@@ -78,7 +78,7 @@ def signers(archive: Path, root: str, known: Path | None = None) -> list[Signer]
 
 
 def _message(root: str) -> bytes:
-    """What is signed: the line that `sha256sum` prints of the manifest."""
+    """The signed text: the line that `sha256sum` prints of the manifest."""
     return f"{root}  {MANIFEST}\n".encode()
 
 

@@ -1,12 +1,12 @@
 """The container of an archive: a ZIP file in one form, so that the same files give the same bytes everywhere.
 
-Entries are in the order of their names, stored as they are, without dates, owners and comments: compressed bytes would
+Entries are in the order of their names, stored unchanged, without dates, owners and comments: compressed bytes would
 depend on the release of zlib. Each folder has an entry before its first file, as readers of RO-Crates look for it.
 ZIP64 is used exactly where a size, a place or a count needs it. So a reader needs no leniency: it makes every header
 and the directory at the end once more, and they must be the same, byte for byte.
 
-Python's zipfile writes other bytes in other releases of Python, and reads what the directory at the end names alone:
-whatever lies between entries, or under a second name, it does not see. Other programs read these files.
+Python's zipfile writes other bytes in other releases of Python, and reads only the entries that the directory at the
+end names: it does not see bytes between entries, or second names. Other programs read these files.
 """
 
 import struct
@@ -21,7 +21,7 @@ _END_64, _PLACE_OF_END_64 = b"PK\x06\x06", b"PK\x06\x07"
 # The versions of the format that have all this: 2.0, and 4.5 for ZIP64. 3 is Unix, which has the modes of files.
 _PLAIN, _LARGE, _UNIX = 20, 45, 3 << 8
 _STORED = 0
-# The first day that the format knows; and a file and a folder that their owner may write and everybody may read.
+# The first day that the format knows; and a file and a folder that their owner may write and all may read.
 _DATE = 0x0021
 _FILE, _FOLDER = 0o100644 << 16, 0o040755 << 16 | 0x10
 _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
@@ -31,7 +31,7 @@ _PIECE = 1 << 20
 
 
 class BadArchive(ValueError):
-    """The file is no archive that tsuishi wrote, as it is not in the one form."""
+    """The file is not in the form that tsuishi writes."""
 
 
 class StoredFile(NamedTuple):
@@ -52,9 +52,9 @@ class Entry(NamedTuple):
 
 
 def write(file: IO[bytes], files: Iterable[tuple[str, int, int, Callable[[], Iterable[bytes]]]]) -> None:
-    """Write an archive of files: of each its name, size, CRC-32, and what gives its content, in the order of names.
+    """Write an archive of files: of each its name, size, CRC-32, and a function for its content, in the order of names.
 
-    Raises BadArchive where a content has another size or CRC-32, or a name may not be.
+    Raises BadArchive where a content has another size or CRC-32, or a name is not allowed.
     """
     stored: list[StoredFile] = []
     offset, last, names = 0, "", TakenNames()
