@@ -97,7 +97,7 @@ def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
     assert helps["within"] == (
         "how long it may take, from the command to the report: 90s, 10m, 2h, or none (run everything); 10m without it"
     )
-    assert helps["executor"].startswith("local or slurm: ")
+    assert helps["busy_gpu"].startswith("where another program uses the GPUs: ")
     assert helps["telemetry_interval"].startswith("seconds between telemetry rows, 0.1 to 60; 1 without it")
     assert helps["all_charts"] == "of `report`"
 
@@ -145,26 +145,6 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
             "error: settings: key 'jobs': input should be greater than or equal to 1; given: '0'",
         ),
         (["run-suite", "--accelerator", "tpu"], {}, "error: --accelerator takes auto, cpu, cuda; given: tpu"),
-        (
-            ["run-suite", "--env", "host", "--partition", "main"],
-            {},
-            "error: --partition is an option of Slurm: give --executor slurm too",
-        ),
-        (
-            ["run-suite", "--env", "host", "--gpu-hours", "8"],
-            {},
-            "error: --gpu-hours is an option of Slurm: give --executor slurm too",
-        ),
-        (
-            ["run-suite", "--env", "host", "--nodes", "2"],
-            {},
-            "error: --nodes is an option of Slurm: give --executor slurm too",
-        ),
-        (
-            ["run-suite", "--env", "host", "--executor", "slurm", "--gpu-hours", "many"],
-            {},
-            "error: --gpu-hours takes a number above 0; given: many",
-        ),
         (["report"], {}, "error: there is no run in results/ yet: make one with `invoke run-suite`"),
         (
             ["build", "--env", "host", "--engine", "docker"],

@@ -231,7 +231,7 @@ def test_the_code_of_an_archive_is_run_in_a_container_where_somebody_trusted_sig
     (work.checkout.workloads / "experiments" / "behave.py").write_text("raise SystemExit\n")
     (work.checkout.suites / "bench.toml").unlink()
     ours = unpacked_runs(path, WORDS, made_folder(tmp_path / "ours"))
-    with pytest.raises(UserError, match=r"others than this checkout has: workloads/experiments/behave\.py"):
+    with pytest.raises(UserError, match=r"files that differ here: workloads/experiments/behave\.py"):
         plan_replay(work, ours.runs[0], ours.roots[0])
     (original,) = archived_originals(work, path, str(key), made_folder(tmp_path / "theirs"))
     planned = plan_replay(original.session, original.run, original.root)
