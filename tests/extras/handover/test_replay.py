@@ -98,7 +98,7 @@ def test_a_suite_that_makes_other_trials_is_named(measured: tuple[Path, Path], t
     suite.write_text(suite.read_text().replace("[[groups]]", "settings = { measure_s = 9.0 }\n[[groups]]"))
     refused = invoke(root, "replay", str(archive))
     assert refused.returncode == 1
-    assert "has another settings than suites/bench.toml gives it" in refused.stderr
+    assert "has a different settings in suites/bench.toml" in refused.stderr
 
 
 def test_an_archive_that_somebody_altered_is_not_replayed(measured: tuple[Path, Path], tmp_path: Path) -> None:
