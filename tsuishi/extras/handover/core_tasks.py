@@ -1,17 +1,18 @@
-"""Additions of archives to tasks of the core."""
+"""Additions of archives to tasks of the core. Every task of Invoke imports this module, which imports little."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.base import units
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError
 from tsuishi.base.home import expanded
-from tsuishi.commands.chain import Chain
-from tsuishi.extras.handover.archives import signature
-from tsuishi.extras.handover.archives.archive_check import verify_archive
-from tsuishi.plan.session import Session
+
+if TYPE_CHECKING:
+    from tsuishi.commands.chain import Chain
+    from tsuishi.plan.session import Session
 
 
-def verify(chain: Chain) -> bool:
+def verify(chain: "Chain") -> bool:
     """Verify the named archives; a line for each fault. Returns whether this is all: no run was named too.
 
     The chain gets an exit code for any fault, and for an archive without a signature by `--signer`.
@@ -26,8 +27,10 @@ def verify(chain: Chain) -> bool:
     return bool(archives) and not options.has("run")
 
 
-def _verify_archive(session: Session, path: Path, known: str) -> bool:
+def _verify_archive(session: "Session", path: Path, known: str) -> bool:
     """known: a public key, or a file of allowed signers."""
+    from tsuishi.extras.handover.archives.archive_check import verify_archive
+
     found = verify_archive(path, session.words)
     for fault in found.faults:
         session.screen.say(fault)
@@ -45,8 +48,10 @@ def _verify_archive(session: Session, path: Path, known: str) -> bool:
     return _is_signed_by(session, path, found.root, known)
 
 
-def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
+def _is_signed_by(session: "Session", path: Path, root: str, known: str) -> bool:
     """Say who signed an archive. Returns whether a signer in `known` did; True without `known`."""
+    from tsuishi.extras.handover.archives import signature
+
     file = expanded(known) if known else None
     try:
         everybody = signature.signers(path, root)

@@ -1,14 +1,17 @@
-"""The runs of archives, for a report."""
+"""The runs of archives, for a report. Every report imports this module, which imports little without an archive."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded
 from tsuishi.commands.chain import Chain
-from tsuishi.extras.handover.archives.archive_check import Unpacked, unpacked_runs
 from tsuishi.extras.handover.archives.member_names import SUFFIX
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from tsuishi.extras.handover.archives.archive_check import Unpacked
 
 
 def further_runs(chain: Chain, folder: Path) -> list[RunDirectory]:
@@ -27,8 +30,10 @@ def runs_of(session: Session, path: Path, into: Path) -> list[RunDirectory]:
     return [*unpacked(session, path, into).runs]
 
 
-def unpacked(session: Session, path: Path, into: Path) -> Unpacked:
+def unpacked(session: Session, path: Path, into: Path) -> "Unpacked":
     """The content of an archive, unpacked into a new folder; says what it is. Raises UserError as `runs_of` does."""
+    from tsuishi.extras.handover.archives.archive_check import unpacked_runs
+
     into.mkdir()
     found = unpacked_runs(path, session.words, into)
     session.screen.say(found.said)

@@ -1,12 +1,14 @@
-"""Additions of releases to tasks of the core."""
+"""Additions of releases to tasks of the core. Every task of Invoke imports this module, which imports little."""
+
+from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
-from tsuishi.commands.build import locker, write_lock
-from tsuishi.commands.chain import Chain
-from tsuishi.specs.environment import named_environments
+
+if TYPE_CHECKING:
+    from tsuishi.commands.chain import Chain
 
 
-def lock(chain: Chain) -> bool:
+def lock(chain: "Chain") -> bool:
     """Make the environment of another release, where --like and --release name it; returns whether they do."""
     like, version = chain.options.text("like"), chain.options.text("release")
     if not (like or version):
@@ -15,7 +17,9 @@ def lock(chain: Chain) -> bool:
         raise UserError(
             "a release is made by --like and --release, without --env: invoke lock --like tf2-cpu --release 2.16.2"
         )
+    from tsuishi.commands.build import locker, write_lock
     from tsuishi.extras.releases.release_lock import resolve_release
+    from tsuishi.specs.environment import named_environments
 
     for name, path in named_environments(chain.session.checkout.images, (like,)).items():
         write_lock(chain, *resolve_release(locker(chain, f"{name} {version}"), path, version))
