@@ -54,7 +54,9 @@ def main() -> int:
             places = {kind: [(path, 0, path.stat().st_size) for path in paths] for kind, paths in by_kind(copy).items()}
             verification = partial(verify, RunDirectory(copy), words)
         else:
-            from tsuishi.extras.handover.archives.archive_check import verify_archive  # it may have been taken away
+            from tsuishi.extras.handover.archives.archive_check import (
+                verify_archive,  # the core's tests import this file
+            )
 
             shutil.copy(given.path, copy)
             places = places_of(copy)
@@ -94,6 +96,8 @@ def by_kind(run: Path) -> dict[str, list[Path]]:
 
 def places_of(archive: Path) -> Places:
     """The places of an archive: its files by their folder and name, their headers, and the directory at its end."""
+    from tsuishi.extras.handover.archives.member_names import RUNS
+
     places: Places = defaultdict(list)
     begin = 0
     with zipfile.ZipFile(archive) as file:
@@ -104,7 +108,7 @@ def places_of(archive: Path) -> Places:
             if info.file_size:
                 parts = info.filename.split("/")
                 inside = parts[2] if len(parts) > 3 else parts[-1]
-                kind = f"{parts[0]}/{inside}" if parts[0] == "runs" else parts[0]
+                kind = f"{parts[0]}/{inside}" if parts[0] == RUNS else parts[0]
                 places[f"{kind}/{parts[-1]}" if inside == "trials" else kind].append((archive, content, begin))
     places["directory"].append((archive, begin, archive.stat().st_size))
     return places

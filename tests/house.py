@@ -10,15 +10,13 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tsuishi"
+EXTRAS = PACKAGE / "extras"
 # From top to bottom: a room imports from those behind it only.
 ORDER = (
     *("commands", "report.output", "report.sections", "report.charts", "report.parts"),
     *("run", "plan", "environments", "locking", "verdicts", "estimates"),
     *("stream", "engines.docker", "engines", "artifacts", "results", "machine", "specs", "base", "extras"),
 )
-
-
-EXTRAS = PACKAGE / "extras"
 
 
 def modules(package: Path = PACKAGE) -> dict[str, Path]:
