@@ -110,7 +110,7 @@ def test_without_a_home_it_says_what_to_set(root: Path) -> None:
     user = "unshare --user --map-user=12345 --map-group=12345"
     if start(root, f"{user} true").returncode:
         missing("user namespaces")
-    without = {"HOME": "", "XDG_CONFIG_HOME": "", "INVOKE_TSUISHI_CACHE": ""}
+    without = {"HOME": "", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": "", "INVOKE_TSUISHI_CACHE": ""}
     told = start(root, f'{user} "$invoke" list', without)
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr == (
