@@ -113,6 +113,17 @@ def list_(ctx: "ChainContext") -> None:
 
 
 @task
+def adopt(ctx: "ChainContext") -> None:
+    """Make a source and a suite of a published table: CSV, TSV, Markdown, HTML or JSON, a file, folder or address.
+
+    Shows what each column was taken for, and why. Every number is a case here, or refused with its reason.
+    """
+    from tsuishi.commands import adopting
+
+    adopting.adopt_table(ctx.chain)
+
+
+@task
 def doctor(ctx: "ChainContext") -> None:
     """Check engine, GPU, driver, Pythons and disk; print a remedy for each missing thing.
 

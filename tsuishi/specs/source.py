@@ -1,6 +1,7 @@
 """Published numbers with their sources, from reports/published/<source>.toml.
 
-A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a table. Its columns are
+A source is a file, or `source.toml` in a folder with its tables as they were printed (`[[tables]]`,
+specs/printed_table.py). A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a table. Its columns are
 axes (they select cases) and quantities (the measured values); see reports/published/conv2d-gce.toml. A number belongs
 to every case that has all the axes of its row: an axis that is not given may have any value.
 """
@@ -15,16 +16,21 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from tsuishi.base import toml
+from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.specs.case import SUITE
+from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
+from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
+from tsuishi.specs.printed_table import PrintedTable, TableReading
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
+
+# The file of a source that has a folder.
+FILE = "source.toml"
 
 
 class Hardware(toml.Spec):
@@ -185,6 +191,9 @@ class Source(toml.Spec):
     # Measured durations of shortened epochs, or of steps, are converted to the duration of these epochs.
     epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()
+    # Tables in files beside source.toml; and our values of axes by the texts that these print.
+    tables: tuple[PrintedTable, ...] = ()
+    values: dict[str, dict[str, Value]] = {}
     claims: tuple[Claim, ...] = ()
     # Its figures and tables in its order, and what it takes to add our points to them.
     figures: tuple[Picture, ...] = ()
@@ -200,7 +209,8 @@ class Source(toml.Spec):
         return self
 
     @model_validator(mode="after")
-    def _hardware_is_listed(self) -> "Source":
+    def with_listed_hardware(self) -> "Source":
+        """The source. Raises ValueError where its numbers are of hardware that it does not list."""
         listed = [hardware.name for hardware in self.hardware]
         for hardware in self.hardware:
             for other in hardware.beside:
@@ -263,8 +273,36 @@ def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
 
 
 def read_source(path: Path, words: Vocabulary) -> Source:
-    """The source in a file, checked against a vocabulary. Raises UserError naming file, key and remedy."""
-    return toml.load(path, Source, words, name=path.stem)
+    """The source in a file, checked against a vocabulary; `numbers` holds the numbers of its tables, too.
+
+    Raises UserError naming file, key and remedy.
+    """
+    source = toml.load(path, Source, words, name=path.parent.name if path.name == FILE else path.stem)
+    numbers = list(source.numbers)
+    for table in source.tables:
+        reading = read_table(path.parent, source, table, words)
+        for values in table.tables(reading.numbers):
+            numbers.append(toml.made(f"{path}: {table.file}", values, Numbers, words))
+    try:
+        return source.model_copy(update={"numbers": tuple(numbers)}).with_listed_hardware()
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def read_table(folder: Path, source: Source, table: PrintedTable, words: Vocabulary) -> TableReading:
+    """Every number cell of a table of a source: numbers of cases, and cells that are refused. folder: of the source.
+
+    Raises UserError for a file that is missing, altered, or has no such table.
+    """
+    path = folder / table.file
+    text = toml.read_text(path)
+    if (digest := files.sha256_of(path)) != table.sha256:
+        raise UserError(f"{path}: its SHA-256 is {digest}, and {FILE} has {table.sha256}: restore the file")
+    try:
+        grid = grids(path.name, text)[table.number - 1]
+    except (ValueError, IndexError) as error:
+        raise UserError(f"{path}: no table {table.number} in it") from error
+    return table.read(grid, source.values, words.networks)
 
 
 def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -> None:
@@ -290,4 +328,6 @@ def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -
 
 def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:
     """Every source in a directory, in alphabetical order."""
-    return tuple(read_source(path, words) for path in sorted(published.glob("[!.]*.toml")))
+    found = {path.stem: path for path in published.glob("[!.]*.toml")}
+    found |= {path.parent.name: path for path in published.glob(f"[!.]*/{FILE}")}
+    return tuple(read_source(path, words) for _, path in sorted(found.items()))

@@ -32,12 +32,20 @@ class Brought:
 
 
 @dataclass(frozen=True)
+class NetworkFacts:
+    """What a table may print of a network: trainable parameters, and the usual size of an image in pixels."""
+
+    parameters: int
+    image_size: int
+
+
+@dataclass(frozen=True)
 class Vocabulary:
     """Axes in canonical order, and quantities in the order of reports, by name.
 
     `everywhere`: the axes of suites/axes.toml. Every table has these; other axes only where its cases have them.
     `brought`: what the files of suites describe, by suite. `frameworks`: those that workloads can compute with.
-    `folder`: where the files lie.
+    `networks`: facts of the networks that have a file, by name. `folder`: where the files lie.
     """
 
     axes: Mapping[str, Axis]
@@ -46,6 +54,7 @@ class Vocabulary:
     brought: Mapping[str, Brought] = field(default_factory=dict)
     frameworks: frozenset[str] = frozenset()
     folder: Path | None = None
+    networks: Mapping[str, NetworkFacts] = field(default_factory=dict)
 
     @cached_property
     def selectable(self) -> frozenset[str]:

@@ -1,0 +1,210 @@
+"""From files with tables to a source: what each column holds, which numbers are cases here, and which are not."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsuishi.adopt.headers import BATCH_SIZE, Proposal, batch_by_arithmetic, proposal
+from tsuishi.adopt.printed_values import MODEL, NOT_HERE, NamedFacts, PrintedValues, facts_of
+from tsuishi.adopt.table_files import TableFile
+from tsuishi.base import toml
+from tsuishi.machine.data_sheets import DataSheet
+from tsuishi.specs.case import Value
+from tsuishi.specs.grids import Grid, grids
+from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
+from tsuishi.specs.vocabulary import Vocabulary
+
+# What the suite of an adopted source runs, and the axes that all its cases have.
+WORKLOAD = "training"
+PROTOCOL = ("protocol", "steady")
+_AXES = ("mode", "model", "layout", "strategy", "devices", "nodes", "batch_size", "precision", "execution")
+_USUAL: Mapping[str, Value] = {"devices": 1, "strategy": "none"}
+_DEVICES, _STRATEGY = "devices", "strategy"
+# How several devices share a batch where a table does not say it.
+_STRATEGIES = {"torch": "data_parallel", "tensorflow": "mirrored"}
+_UNNAMED = "unnamed hardware"
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """What a person says: axes of all numbers, columns by header, hardware, framework."""
+
+    case: Mapping[str, Value] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    hardware: str = ""
+    framework: str = ""
+    batch_per_device: bool = False
+
+
+@dataclass
+class AdoptedTable:
+    """A table of a file: what its columns hold, and its cells. `spec` is None where it holds no quantity."""
+
+    file: TableFile
+    number: int
+    grid: Grid
+    named: NamedFacts
+    proposed: Proposal
+    spec: PrintedTable | None = None
+    reading: TableReading = field(default_factory=TableReading)
+    # The name and the title of its line in charts: its hardware, and the releases where these tell tables apart.
+    hardware: str = ""
+    title: str = ""
+    # Axes that the table does not say; and why no cell is read, for all cells at once.
+    assumed: list[str] = field(default_factory=list)
+    unread: str = ""
+
+
+@dataclass
+class Adoption:
+    """The tables of a source, and our values for the texts that they print."""
+
+    name: str
+    tables: list[AdoptedTable] = field(default_factory=list)
+    values: dict[str, dict[str, Value]] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> list[tuple[str, str, str]]:
+        """(text, what it was taken for, why) of columns and of parts of names; what several tables say alike, once."""
+        found: dict[tuple[str, str], tuple[str, int]] = {}
+        for table in self.tables:
+            named = [(text, what, "in the name of the file, or a heading") for text, what in table.named.evidence]
+            columns = [(each.header, each.holds or "not read", each.why) for each in table.proposed.evidence]
+            for text, what, why in (*named, *columns):
+                first, count = found.get((text, what), (why, 0))
+                found[text, what] = first, count + 1
+        return [
+            (text, what, f"{why}; so in {count} tables" if count > 1 else why)
+            for (text, what), (why, count) in found.items()
+        ]
+
+    def mapped(self) -> int:
+        """How many number cells are numbers of cases here."""
+        return sum(len(table.reading.numbers) for table in self.tables)
+
+    def refused(self) -> Counter[tuple[str, str]]:
+        """How many number cells are refused, by reason and by what it is about."""
+        found = Counter((cell.why, cell.what) for table in self.tables for cell in table.reading.refused)
+        for table in self.tables:
+            if table.unread:
+                found["table", table.unread] += _number_cells(table.grid)
+        return found
+
+
+def adopt(
+    name: str, files: Sequence[TableFile], words: Vocabulary, sheets: Sequence[DataSheet], said: Corrections
+) -> Adoption:
+    """The adoption of all tables of the files as the source `name`."""
+    values, adoption = PrintedValues(words), Adoption(name)
+    for file in files:
+        for number, grid in enumerate(grids(file.name, file.text), start=1):
+            stem = file.name.rpartition(".")[0] or file.name
+            named = facts_of(stem, grid.heading, values, sheets)
+            table = AdoptedTable(file, number, grid, named, proposal(grid, words, values, said.columns))
+            by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
+            table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED
+            adoption.tables.append(table)
+    _tell_apart(adoption.tables)
+    for table in adoption.tables:
+        _adopt_table(adoption, table, words, values, said)
+    return adoption
+
+
+def _tell_apart(tables: Sequence[AdoptedTable]) -> None:
+    """Name the lines of tables; tables of one machine and of several releases are lines of their own."""
+    releases: dict[str, set[str]] = {}
+    for table in tables:
+        releases.setdefault(table.title, set()).add(_releases(table))
+    for table in tables:
+        if len(releases[table.title]) > 1:
+            table.title = ", ".join(filter(None, [table.title, _releases(table)]))
+        table.hardware = slug(table.title) if table.title else ""
+
+
+def _releases(table: AdoptedTable) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(table.named.software.items()))
+
+
+def _adopt_table(
+    adoption: Adoption, table: AdoptedTable, words: Vocabulary, values: PrintedValues, said: Corrections
+) -> None:
+    """Make the map of a table, and read its cells."""
+    proposed, named = table.proposed, table.named
+    quantities = [each.holds for each in proposed.columns if each.holds in words.quantities]
+    if not quantities and proposed.across is None:
+        table.unread = "no column holds a quantity with a unit"
+        return
+    cased = {axis for column in proposed.columns for axis in column.case}
+    refused = [text for text in named.refused if text.partition(" ")[0] not in cased | {*said.case}]
+    if refused:
+        table.unread = ", ".join(NOT_HERE.format(text) for text in refused)
+        return
+    for axis, texts in _texts(table).items():
+        adoption.values.setdefault(axis, {}).update(values.renamed(axis, texts))
+    case = {**named.case, **said.case}
+    held = {column.holds for column in proposed.columns} | ({proposed.across.axis} if proposed.across else set())
+    held |= {axis for column in proposed.columns for axis in column.case}
+    held |= {axis for column in proposed.columns for axes in column.also.values() for axis in axes}
+    for axis in held:  # columns count before names and headings
+        case.pop(axis, None)
+    if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
+        case[BATCH_SIZE] = batch
+        table.named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
+    for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
+        if axis not in held | {*case}:
+            table.unread = f"no {what} is said (--set {axis}=...)"
+            return
+    framework = said.framework or ("torch" if "pytorch" in named.software else "")
+    for axis in _AXES:
+        if axis not in case and axis not in held:
+            value = _assumed(axis, case, held, framework, words)
+            if value is not None:
+                case[axis] = value
+                table.assumed.append(f"{axis} = {value}")
+    spec = {
+        "file": table.file.name,
+        "sha256": table.file.sha256,
+        "number": table.number,
+        "address": table.file.address,
+        "suite": adoption.name.replace("-", "_"),
+        "hardware": table.hardware,
+        "framework": framework or None,
+        "case": {axis: case[axis] for axis in words.axes if axis in case},
+        "batch_per_device": proposed.batch_per_device or said.batch_per_device,
+        "decimal": proposed.decimal,
+        "columns": [column.model_dump() for column in proposed.columns],
+        "across": proposed.across.model_dump() if proposed.across else None,
+    }
+    table.spec = toml.made(table.file.name, spec, PrintedTable, words)
+    table.reading = table.spec.read(table.grid, adoption.values, words.networks)
+
+
+def _assumed(axis: str, case: Mapping[str, Value], held: set[str], framework: str, words: Vocabulary) -> Value | None:
+    """The value of an axis that a table does not say: the usual value; of several devices, the framework's own way."""
+    several = case.get(_DEVICES, 1) != 1 or _DEVICES in held
+    if axis == _STRATEGY and several:
+        return _STRATEGIES.get(framework, "data_parallel")
+    return _USUAL.get(axis, words.axes[axis].usual)
+
+
+def _texts(table: AdoptedTable) -> dict[str, list[str]]:
+    """The texts that a table prints for each axis."""
+    places = {column.name: column.holds for column in table.proposed.columns}
+    cased = {column.name: column for column in table.proposed.columns if column.case}
+    texts: dict[str, list[str]] = {}
+    for index, name in enumerate(table.grid.header):
+        if (column := cased.get(name)) is not None:
+            for axis, text in column.case.items():
+                texts.setdefault(axis, []).append(str(text))
+        elif name in places:
+            cells = [row[index] for row in table.grid.rows if index < len(row)]
+            texts.setdefault(places[name], []).extend(dict.fromkeys(cells))
+        elif table.proposed.across:
+            texts.setdefault(table.proposed.across.axis, []).append(name)
+    return texts
+
+
+def _number_cells(grid: Grid) -> int:
+    return sum(cell[:1].isdigit() for row in grid.rows for cell in row)

@@ -1,0 +1,304 @@
+"""What the columns of a table hold, from their headers and their cells, each with the evidence for it."""
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsuishi.adopt.printed_values import DEVICES, MODEL, PrintedValues, is_hardware
+from tsuishi.base.errors import UserError, unknown
+from tsuishi.specs import numerals
+from tsuishi.specs.grids import Grid
+from tsuishi.specs.printed_table import HARDWARE, IMAGE_SIZE, PARAMETERS, WORDS, Across, PrintedColumn, number_in
+from tsuishi.specs.vocabulary import Vocabulary
+
+_STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
+BATCH_SIZE, _PER_DEVICE = "batch_size", "batch size of a device"
+
+# Headers of axes and of facts, in lower case.
+_HEADERS: tuple[tuple[str, str], ...] = (
+    (MODEL, r"(?:dl )?(?:model|network|net|arch|architecture|backbone)(?: name)?|name"),
+    (BATCH_SIZE, r"(?:\w+ )?(?:global )?(?:batch ?size|batch|bs|bsz)(?: \(global\))?"),
+    (_PER_DEVICE, r"(?:batch ?size|batch|bs) ?(?:/|per) ?(?:gpu|device|card)|images ?/ ?gpu"),
+    (DEVICES, r"(?:#|no\.? of |num(?:ber of)? ?|n )?(?:gpus?|devices)(?: count)?|gpu count"),
+    ("precision", r"(?:precision|dtype|data ?type|amp)"),
+    ("layout", r"(?:memory |data )?(?:layout|format)"),
+    ("mode", r"mode|phase|task"),
+    ("execution", r"execution|compile[dr]?"),
+    (IMAGE_SIZE, r"(?:\w+ )?(?:img|image|input)(?: size| res(?:olution)?)|resolution"),
+    (PARAMETERS, r"(?:#\s?)?param(?:eter)?s?(?: count)?(?: ?\(m\))?|num param(?:eter)?s"),
+)
+_RATE = re.compile(
+    r"\b(?P<what>images?|imgs?|im|inf|inferences?|samples?|examples?|frames|pictures|tokens?|its?|iter|iterations?|steps?|batch(?:es)?)"
+    r" ?(?:/|per) ?(?P<per>s|secs?|seconds?|min|minutes?)\b"
+)
+_FPS = re.compile(r"\bfps\b")
+_TIME_EACH = re.compile(
+    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min) ?(?:/|per) ?(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
+)
+_UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
+_TIMED = re.compile(r"\b(?:time|step|iter|iteration|batch time|latency|duration|total|train|training|inference)\b")
+# Times and rates that are no mean of a whole step.
+_OTHER = re.compile(
+    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|min|compile|load|loading|warm|first|speed-?up)\b|\d\d ?%"
+)
+_RATED = re.compile(r"\b(?:throughput|speed|rate|performance)\b")
+_EPOCH = re.compile(r"\bepochs?\b")
+# What a time without a unit may be in: the factor to seconds.
+_TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+# How far rate x time may be from the batch, where a column of times tells its unit by that.
+_NEAR = 0.05
+# The unit in a cell: 31.3ms, 356 img/s.
+_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
+# Headers of columns with the hardware of a row.
+_HARDWARE_HEADER = re.compile(
+    r"(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)(?: (?:model|name|type))?|"
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a column was taken for, and why. `holds` is empty for a column that is not read."""
+
+    header: str
+    holds: str
+    why: str
+
+
+@dataclass
+class Proposal:
+    """What the columns of a table hold."""
+
+    columns: list[PrintedColumn] = field(default_factory=list)
+    across: Across | None = None
+    batch_per_device: bool = False
+    decimal: numerals.Decimal = "."
+    evidence: list[Evidence] = field(default_factory=list)
+
+    def take(self, column: PrintedColumn, why: str) -> None:
+        """Take a column for what it holds."""
+        unit = f", printed x {column.scale:g}" if column.scale != 1 else ""
+        unit = f", {column.scale:g} / printed" if column.inverse else unit
+        case = "".join(f", {axis} {text}" for axis, text in column.case.items())
+        case += ", of this hardware" if column.hardware else ""
+        self.columns.append(column)
+        self.evidence.append(Evidence(column.name, column.holds + unit + case, why))
+
+    def holds(self, what: str) -> bool:
+        """Whether a column is taken for it already."""
+        return any(column.holds == what for column in self.columns)
+
+
+def proposal(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mapping[str, str]) -> Proposal:
+    """What the columns of a grid hold.
+
+    given: what a person says of columns by header; `all`: of those whose headers are values of axes. Raises UserError.
+    """
+    proposed = Proposal(decimal=_decimal_of(grid))
+    cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
+    unsure: list[int] = []
+    for index, name in enumerate(grid.header):
+        if name in given:
+            proposed.take(given_column(name, given[name], words), "as given")
+        elif not _fact_or_axis(proposed, name, cells[index], named):
+            unsure.append(index)
+    headers = {index: named.within(grid.header[index]) for index in unsure}
+    of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
+    for index, (case, left) in headers.items():
+        name = grid.header[index]
+        numbers = sum(number_in(cell, proposed.decimal) is not None for cell in cells[index])
+        if of_networks and numbers and MODEL not in case and not is_hardware(name):
+            case = {**case, MODEL: left or name}
+        if not numbers:
+            _words(proposed, name, cells[index], named)
+        elif not _quantity(proposed, name, case, cells[index], given.get("all"), words):
+            _by_arithmetic(proposed, grid, index, name)
+    _across(proposed, grid)
+    return proposed
+
+
+def _decimal_of(grid: Grid) -> numerals.Decimal:
+    """The decimal sign of most numbers that have only one reading: 66,7 or 66.7."""
+    cells = [cell for row in grid.rows for cell in row]
+    points, commas = ([number_in(cell, sign) is not None for cell in cells] for sign in (".", ","))
+    only = [point - comma for point, comma in zip(points, commas, strict=True)]
+    return "," if only.count(-1) > only.count(1) else "."
+
+
+def _words(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedValues) -> None:
+    """Take a column of words for the hardware of its row, for several axes, or for nothing."""
+    known = sum(map(is_hardware, cells))
+    also = {text: case for text in dict.fromkeys(cells) if (case := named.case_of(text))}
+    if not proposed.holds(HARDWARE) and (
+        known * 2 > len(cells) or (known and _HARDWARE_HEADER.fullmatch(_plain(name)))
+    ):
+        proposed.take(PrintedColumn(name=name, holds=HARDWARE), f"{known} of {len(cells)} cells name hardware")
+    elif len(also) > 1 and not any(proposed.holds(axis) for case in also.values() for axis in case):
+        proposed.take(
+            PrintedColumn(name=name, holds=WORDS, also=also),
+            "cells are values of " + ", ".join(dict.fromkeys(axis for case in also.values() for axis in case)),
+        )
+    else:
+        proposed.evidence.append(Evidence(name or "(no header)", "", "words"))
+
+
+def _across(proposed: Proposal, grid: Grid) -> None:
+    """Say once what many columns hold that differ in the value of an axis alone, which is their header."""
+    cased = [column for column in proposed.columns if column.case]
+    alike = {(*column.case, column.holds, column.scale, column.inverse) for column in cased}
+    if len(cased) > 3 and len(alike) == 1 and all([*column.case.values()] == [column.name] for column in cased):
+        if len(cased) + len(proposed.columns) - len(cased) == len(set(grid.header)):
+            (axis,) = cased[0].case
+            first = cased[0]
+            proposed.across = Across(axis=axis, holds=first.holds, scale=first.scale, inverse=first.inverse)
+            proposed.columns = [column for column in proposed.columns if not column.case]
+            why = next(each.why for each in proposed.evidence if each.header == first.name)
+            proposed.evidence = [each for each in proposed.evidence if each.header not in {one.name for one in cased}]
+            unit = f", printed x {first.scale:g}" if first.scale != 1 else ""
+            headers = f"{first.name}, {cased[1].name}, and {len(cased) - 2} more"
+            proposed.evidence.append(Evidence(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
+
+
+def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
+    """A column as a person says it: an axis or a quantity, then a unit if it is another. Raises UserError."""
+    holds, _, unit = text.strip().partition(" ")
+    known = {*words.selectable, *words.quantities, HARDWARE, IMAGE_SIZE, PARAMETERS}
+    if holds not in known:
+        raise UserError(f"--columns: {unknown('axis or quantity', holds, known)}")
+    if not unit or holds not in words.quantities:
+        return PrintedColumn(name=name, holds=holds, scale=float(unit) if unit else 1.0)
+    units = numerals.printed_units(words.quantities[holds].unit)
+    units |= {text: (factor, True) for text, factor in {"it/s": 1.0, "batches/s": 1.0}.items() if holds == _STEP}
+    if unit not in units:
+        raise UserError(f"--columns: {unknown(f'unit of {holds}', unit, units)}")
+    factor, inverse = units[unit]
+    return PrintedColumn(name=name, holds=holds, scale=factor, inverse=inverse)
+
+
+def _plain(header: str) -> str:
+    """A header in lower case, with spaces for underscores and between words of CamelCase."""
+    parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", header).lower()
+    return " ".join(re.sub(r"[_*:]+", " ", parted).split())
+
+
+def _without_scatter(header: str) -> str:
+    """A plain header without the scatter that its cells have behind the number: "images/s (mean±std)"."""
+    return re.sub(r"\(?(?:mean ?)?(?:±|\+/?-) ?(?:std|sd|se|ci|\d\d ?%)?\)?", "", _plain(header)).strip()
+
+
+def _fact_or_axis(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedValues) -> bool:
+    plain = _plain(name)
+    found = next((holds for holds, header in _HEADERS if re.fullmatch(header, plain)), "")
+    known = sum(named(MODEL, cell) is not None for cell in cells)
+    numbers = list(filter(None, (number_in(cell, proposed.decimal) for cell in cells)))
+    if not proposed.holds(MODEL) and known * 2 > len(cells) and not numbers:
+        proposed.take(PrintedColumn(name=name, holds=MODEL), f"{known} of {len(cells)} cells are networks here")
+        return True
+    # A column "Model" may be of processors, a column "GPU" of their names, a column "batch" of times.
+    is_words = found in (MODEL, "precision", "layout", "mode", "execution")
+    if not found or proposed.holds(found) or (is_words and numbers):
+        return False
+    if found in (BATCH_SIZE, _PER_DEVICE, DEVICES) and not numbers:
+        return False
+    if found == MODEL and not known and plain in ("architecture", "arch", "name"):
+        return False
+    if found == MODEL and not known and sum(map(is_hardware, cells)) * 2 > len(cells):
+        return False
+    if found == PARAMETERS:
+        millions = bool(numbers) and max(numbers) < 1e5
+        why = f"the largest is {max(numbers, default=0):g}: millions" if millions else "the header"
+        proposed.take(PrintedColumn(name=name, holds=found, scale=1e6 if millions else 1.0), why)
+    elif found == _PER_DEVICE:
+        proposed.batch_per_device = True
+        proposed.take(PrintedColumn(name=name, holds=BATCH_SIZE), "the header; times the devices")
+    else:
+        also = {
+            text: {"strategy": "none"} for text in cells if found == DEVICES and number_in(text, proposed.decimal) == 1
+        }
+        proposed.take(PrintedColumn(name=name, holds=found, also=also), "the header")
+    return True
+
+
+def _quantity(
+    proposed: Proposal, name: str, case: Mapping[str, str], cells: Sequence[str], given: str | None, words: Vocabulary
+) -> bool:
+    """Take a column for a quantity: its unit is in the header or in its cells, or is given for all such columns."""
+    quantity, why = quantity_of(name), "the unit in its header"
+    if quantity is None:
+        units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
+        if len(units) == 1:
+            unit = units.pop()
+            quantity, why = quantity_of(f"time ({unit})") or quantity_of(unit), f"the unit in its cells: {unit}"
+    if quantity is None and given and case:
+        column = given_column("all", given, words)
+        quantity, why = (column.holds, column.scale, column.inverse), "as given"
+    hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
+    same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]
+    if quantity is None or any({**each.case} == {**case} for each in same):
+        return False
+    holds, scale, inverse = quantity
+    given_too = {"case": dict(case), "hardware": hardware}
+    proposed.take(PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, **given_too), why)
+    return True
+
+
+def quantity_of(header: str) -> tuple[str, float, bool] | None:
+    """The quantity in a header with its unit, the factor, and whether the number is turned round; None without."""
+    plain = _without_scatter(header)
+    if _OTHER.search(plain):
+        return None
+    if rate := _RATE.search(plain):
+        per = numerals.SECONDS[rate["per"] if rate["per"] in numerals.SECONDS else rate["per"].rstrip("s")]
+        if rate["what"].startswith("token"):
+            return _TOKENS, 1 / per, False
+        counted = rate["what"].startswith(("im", "inf", "sample", "example", "frame", "picture"))
+        return (_IMAGES, 1 / per, False) if counted else (_STEP, per, True)
+    if _FPS.search(plain):
+        return _IMAGES, 1.0, False
+    if each := _TIME_EACH.search(plain):
+        seconds = numerals.SECONDS[each["unit"]]
+        return ("median_epoch_s" if each["what"] == "epoch" else _STEP), seconds, False
+    if unit := _UNIT.search(plain):
+        seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
+        return ("median_epoch_s" if _EPOCH.search(plain) else _STEP), seconds, False
+    return None
+
+
+def _by_arithmetic(proposed: Proposal, grid: Grid, index: int, name: str) -> None:
+    """Take a column of times for the step, in the unit by which rate x time is the batch size."""
+    places = {column.holds: grid.header.index(column.name) for column in proposed.columns if not column.case}
+    if _TIMED.search(_plain(name)) and _STEP not in places and {_IMAGES, BATCH_SIZE} <= places.keys():
+        found = [
+            [number_in(row[place], proposed.decimal) for place in (places[_IMAGES], index, places[BATCH_SIZE])]
+            for row in grid.rows
+            if len(row) == len(grid.header)
+        ]
+        ratios = [rate * time / batch for rate, time, batch in found if rate and time and batch]
+        middle = statistics.median(ratios) if ratios else 0.0
+        for unit, seconds in _TIMES.items():
+            holding = sum(abs(ratio * seconds - 1) < _NEAR for ratio in ratios)
+            if ratios and abs(middle * seconds - 1) < _NEAR:
+                why = f"in {unit}, rate x time is the batch size in {holding} of {len(ratios)} rows"
+                proposed.take(PrintedColumn(name=name, holds=_STEP, scale=seconds), why)
+                return
+    if _OTHER.search(_without_scatter(name)):
+        proposed.evidence.append(Evidence(name, "", "no mean of whole steps"))
+        return
+    without = "no unit in its header" if _TIMED.search(_plain(name)) or _RATED.search(_plain(name)) else "not known"
+    proposed.evidence.append(Evidence(name, "", without))
+
+
+def batch_by_arithmetic(grid: Grid, proposed: Proposal) -> int:
+    """The batch size that rate x time is in every row; 0 where the rows differ, or either is not in the table."""
+    places = {column.holds: column for column in proposed.columns}
+    if not {_IMAGES, _STEP} <= places.keys():
+        return 0
+    found = []
+    for row in grid.rows:
+        if len(row) == len(grid.header):
+            rate, time = (row[grid.header.index(places[holds].name)] for holds in (_IMAGES, _STEP))
+            if (images := number_in(rate, proposed.decimal)) and (step := number_in(time, proposed.decimal)):
+                found.append(places[_IMAGES].converted(images) * places[_STEP].converted(step))
+    batch = round(statistics.median(found)) if found else 0
+    return batch if batch and all(abs(each / batch - 1) < _NEAR for each in found) else 0

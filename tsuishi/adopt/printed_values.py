@@ -1,0 +1,215 @@
+"""Our values of axes for the texts that people print, and the facts in a file's name, a heading or a header."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tsuishi.machine.data_sheets import DataSheet
+from tsuishi.specs.case import Value
+from tsuishi.specs.vocabulary import Vocabulary
+
+MODEL, DEVICES, _BATCH_SIZE = "model", "devices", "batch_size"
+# Texts in lower case, letters and digits only. An empty value: known, and no case here.
+_VALUES: Mapping[str, Mapping[str, str]] = {
+    "mode": {
+        **dict.fromkeys(("train", "training"), "training"),
+        **dict.fromkeys(("infer", "inference", "eval", "evaluation"), "inference"),
+    },
+    "precision": {
+        **dict.fromkeys(("fp32", "float32", "float", "single"), "fp32"),
+        **dict.fromkeys(("amp", "mixed", "mixedprecision", "ampfp16"), "amp_fp16"),
+        **dict.fromkeys(("ampbf16", "ampbfloat16"), "amp_bf16"),
+        "tf32": "tf32",
+        **dict.fromkeys(("half", "fp16", "float16", "bf16", "bfloat16", "double", "fp64", "float64", "int8"), ""),
+    },
+    "layout": {
+        **dict.fromkeys(("nchw", "channelsfirst"), "channels_first"),
+        **dict.fromkeys(("nhwc", "channelslast"), "channels_last"),
+    },
+    "execution": {
+        **dict.fromkeys(("eager", "native"), "native"),
+        **dict.fromkeys(("compiled", "compile", "dynamo", "inductor", "torchcompile"), "compiled"),
+        **dict.fromkeys(("trt", "tensorrt", "onnx", "onnxruntime", "openvino", "jit", "torchscript"), ""),
+    },
+}
+# Stands for a value that is known, and that no case here has.
+NOT_HERE = "{} (no case here)"
+# Words of the names of processors and machines.
+_HARDWARE = re.compile(
+    r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahp]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
+    r"|[1-5]0[5-9]0(?: ?ti)?|mi\d{2,3}|radeon|xeon|i[3579]|ryzen|epyc|threadripper|jetson|tpu|cortex|raspberry|graviton"
+    r"|apple|m[1-4]|cpu)\b",
+    re.IGNORECASE,
+)
+# Words of a header that are part of no network's name: quantities, units, statistics.
+_OF_QUANTITIES = re.compile(
+    r"(?:throughput|speed|latency|time|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
+    r"|img|imgs|images?|samples?|it|its|fps|batch|per|in|of|for|the|on|with)",
+    re.IGNORECASE,
+)
+
+
+def plain(text: str) -> str:
+    """A text in lower case, its letters and digits only."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
+
+
+def is_hardware(text: str) -> bool:
+    """Whether a text has a word of the names of processors and machines."""
+    return plain(text) != "cpu" and _HARDWARE.search(text.replace("_", " ")) is not None
+
+
+class PrintedValues:
+    """Our values for printed texts."""
+
+    def __init__(self, words: Vocabulary) -> None:
+        self._models = {plain(str(value)): value for value in words.axes[MODEL].values}
+        self._axes = words.axes
+
+    def __call__(self, axis: str, text: str) -> Value | None:
+        """Our value for a printed text; None where there is none."""
+        if axis == MODEL:
+            # "resnet50 (ms)": a unit stands behind the name.
+            return self._models.get(plain(text)) or self._models.get(plain(re.sub(r"\s*[(\[].*", "", text)))
+        if axis in _VALUES:
+            return _VALUES[axis].get(plain(text)) or None
+        number = re.fullmatch(r"\D*?(\d+)(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
+        return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
+
+    def renamed(self, axis: str, texts: Iterable[str]) -> dict[str, Value]:
+        """The texts that differ from our values, with these."""
+        found: dict[str, Value] = {}
+        for text in texts:
+            value = self(axis, text)
+            if value is None and axis in _VALUES and plain(text) in _VALUES[axis]:
+                value = NOT_HERE.format(text)
+            if value is not None and str(value) != text:
+                found[text] = value
+        return found
+
+    def within(self, text: str) -> tuple[dict[str, str], str]:
+        """The texts of axes in a header, by axis, and the words that are left.
+
+        >>> within("vgg16 eval"), within("Throughput - mixed precision")
+        ({"model": "vgg16", "mode": "eval"}, ""), ({"precision": "mixed precision"}, "throughput")
+        """
+        tokens = [token for token in re.split(r"[\s/,;:()\[\]_-]+", text.strip()) if token]
+        case: dict[str, str] = {}
+        left: list[str] = []
+        index = 0
+        while index < len(tokens):
+            size, axis = self._next(tokens[index:])
+            if axis and axis not in case:
+                case[axis] = " ".join(tokens[index : index + size])
+            else:
+                left += tokens[index : index + size]
+            index += size
+        names = [token for token in left if not _OF_QUANTITIES.fullmatch(token)]
+        if plain("".join(names)) in self._models:
+            return {MODEL: " ".join(names), **case}, ""
+        return case, (" ".join(names) if case else text)
+
+    def case_of(self, text: str) -> dict[str, Value]:
+        """The axes that a text of nothing but their values stands for: "AMP, NHWC"; else empty."""
+        case, left = self.within(text)
+        values = {axis: self(axis, printed) for axis, printed in case.items()}
+        return (
+            {axis: value for axis, value in values.items() if value is not None}
+            if not left and all(values.values())
+            else {}
+        )
+
+    @staticmethod
+    def _next(tokens: Sequence[str]) -> tuple[int, str]:
+        """The axis that the first tokens give a value of, and how many these are; else one token, and none."""
+        for size in (3, 2, 1):
+            if len(tokens) >= size:
+                text = plain("".join(tokens[:size]))
+                if axis := next((axis for axis, known in _VALUES.items() if text in known), ""):
+                    return size, axis
+        return 1, ""
+
+
+@dataclass
+class NamedFacts:
+    """The facts in a name or a heading: axes, software by name, hardware; and values of axes that no case here has."""
+
+    case: dict[str, Value] = field(default_factory=dict)
+    software: dict[str, str] = field(default_factory=dict)
+    hardware: str = ""
+    refused: list[str] = field(default_factory=list)
+    evidence: list[tuple[str, str]] = field(default_factory=list)
+
+
+def facts_of(name: str, headings: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> NamedFacts:
+    """The facts in the name of a file, without its ending, and in the headings above a table: the nearest counts."""
+    found = NamedFacts()
+    for text in (*reversed(headings), name):
+        _take_facts(found, text, values, sheets, is_name=text is name)
+    return found
+
+
+def _take_facts(
+    found: NamedFacts, text: str, values: PrintedValues, sheets: Sequence[DataSheet], is_name: bool
+) -> None:
+    if not found.hardware:
+        found.hardware = _hardware_of(text, sheets, is_name)
+        if found.hardware:
+            found.evidence.append((found.hardware if is_name else text, f"hardware: {found.hardware}"))
+    several = re.search(
+        r"(?<![\w.])(\d{1,2})[ _]?(?:x[ _](?=[A-Z])|x?[ _]?gpus?(?![a-z]))",
+        text.replace("_gpus", " gpus"),
+        re.IGNORECASE,
+    )
+    if several and DEVICES not in found.case:
+        found.case[DEVICES] = int(several[1])
+        found.evidence.append((several[0], f"devices = {several[1]}"))
+    for release in re.finditer(
+        r"(?:pytorch[ _-]?|torch[ _-]?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", text.replace("-", " "), re.IGNORECASE
+    ):
+        found.software.setdefault("pytorch", _release(release[1]))
+    for cuda in re.finditer(r"(?:\bcu|cuda[ _-]?)(\d+\.\d+|\d{3})\b", text.replace("-", " "), re.IGNORECASE):
+        number = cuda[1] if "." in cuda[1] else f"{cuda[1][:2]}.{cuda[1][2:]}"
+        found.software.setdefault("cuda", number)
+    batch = re.search(r"\b(?:batch(?:[ _-]?size)?|bs)\W{0,3}(\d+)\b", text.replace("_", " "), re.IGNORECASE)
+    if batch and _BATCH_SIZE not in found.case:
+        found.case[_BATCH_SIZE] = int(batch[1])
+        found.evidence.append((batch[0], f"batch_size = {batch[1]}"))
+    case, _ = values.within(text)
+    for axis, printed in case.items():
+        if axis in found.case:
+            continue
+        value = values(axis, printed)
+        if value is None:
+            found.refused.append(f"{axis} {printed}")
+            found.evidence.append((printed, f"{axis}: no case here"))
+        elif not any(refused.startswith(f"{axis} ") for refused in found.refused):
+            found.case[axis] = value
+            found.evidence.append((printed, f"{axis} = {value}"))
+
+
+def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
+    """The hardware that a text names: a card of a data sheet, a CPU in a file's name, or the end of a heading."""
+    if card := _card(text, sheets):
+        return card
+    if is_name:
+        cpu = re.search(r"(?:^|[-_])cpu(?:[-_](\w+))?", text)
+        return " ".join(filter(None, ["CPU", cpu[1]])) if cpu else ""
+    named = re.split(r":| - ", text)[-1].strip()
+    return named if is_hardware(named) else ""
+
+
+def _release(text: str) -> str:
+    """pt113 is 1.13, pt240 is 2.4.0: 1.x had 13 minor releases, and 2.x has few in a digit."""
+    if "." in text:
+        return text
+    return f"1.{text[1:]}" if text[0] == "1" else f"{text[0]}.{text[1]}.{text[2]}"
+
+
+def _card(text: str, sheets: Sequence[DataSheet]) -> str:
+    """The card of a data sheet whose name stands in a text, with or without its family; the longest counts."""
+    there = plain(text)
+    names = {name for sheet in sheets for name in sheet.names}
+    short = {plain(re.sub(r"^(?:GeForce|Tesla|NVIDIA|Quadro) ", "", name)): name for name in names}
+    found = [key for key in short if len(key) > 3 and key in there]
+    return short[max(found, key=len)] if found else ""

@@ -1,0 +1,169 @@
+"""The files of an adopted source: source.toml with the map, the tables, their licence, and the suite of its cases."""
+
+import csv
+import hashlib
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.items import InlineTable
+
+from tsuishi.adopt.adoption import PROTOCOL, WORKLOAD, AdoptedTable, Adoption
+from tsuishi.base import files
+from tsuishi.specs.case import Value
+from tsuishi.specs.printed_table import PrintedTable
+from tsuishi.specs.source import FILE
+from tsuishi.specs.vocabulary import Vocabulary
+
+_MODEL, _BATCH_SIZE = "model", "batch_size"
+LICENCE = "LICENSE"
+_PROFILES = {
+    "smoke": {"timeout_s": 300.0, "settings": {"warm_up_steps": 3, "warm_up_s": 0.5, "block_s": 0.05, "min_blocks": 3, "measure_s": 0.3, "max_s": 5.0}},
+    "quick": {"timeout_s": 900.0, "settings": {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0, "stop_at": 0.01}},
+    "full": {"repetitions": {"cpu": 3, "cuda": 3}, "timeout_s": 86400.0, "settings": {"warm_up_steps": 20, "warm_up_s": 5.0, "block_s": 1.0, "min_blocks": 8, "measure_s": 20.0, "max_s": 300.0}},
+}  # fmt: skip
+# Seconds of a trial, and the steps on which its time depends: a warm-up, and the fewest blocks.
+_TRIAL_S, _STEPS = 10.0, 13
+
+
+def write(adoption: Adoption, title: str, folder: Path, suite: Path, words: Vocabulary) -> None:
+    """Write the source into its folder, and the suite of its cases. The folder must not exist."""
+    with files.temporary_folder(folder.parent, f".{folder.name}-") as making:
+        inside = making / folder.name
+        inside.mkdir()
+        specs = [_stored(table, inside) for table in adoption.tables if table.spec and table.reading.numbers]
+        (inside / FILE).write_text(_source(adoption, title, specs), encoding="utf-8")
+        inside.rename(folder)
+    with files.replacing(suite) as writing:
+        writing.write(suite_text(adoption, title, words))
+
+
+def _stored(table: AdoptedTable, folder: Path) -> PrintedTable:
+    """The map of a table whose file is in the folder: the file as it is, or the numbers that are used alone."""
+    spec, file = table.spec, table.file
+    assert spec is not None
+    if file.licence.name:
+        (folder / file.name).write_text(file.text, encoding="utf-8", newline="")
+        (folder / LICENCE).write_text(file.licence.text, encoding="utf-8")
+        if files.sha256_of(folder / file.name) == spec.sha256:
+            return spec
+    content = _used(table, spec)
+    name = f"{Path(file.name).stem}-{table.number}-used.csv"
+    (folder / name).write_text(content, encoding="utf-8", newline="")
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    return spec.model_copy(update={"file": name, "number": 1, "original": spec.sha256, "sha256": digest})
+
+
+def _used(table: AdoptedTable, spec: PrintedTable) -> str:
+    """The rows and columns of a table whose numbers are cases here, as CSV."""
+    grid = table.grid
+    numbers = {(number.row, number.column) for number in table.reading.numbers}
+    listed = {column.name for column in spec.columns if column.name not in {name for _, name in numbers}}
+    names = [
+        name for name in grid.header if name in listed or any((row, name) in numbers for row in range(len(grid.rows)))
+    ]
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(names)
+    for index in sorted({row for row, _ in numbers}):
+        lines.writerow([grid.rows[index][grid.header.index(name)] for name in names])
+    return text.getvalue()
+
+
+def _inline(values: Mapping[str, Any]) -> InlineTable:
+    table = tomlkit.inline_table()
+    table.update(values)
+    return table
+
+
+def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> str:
+    """The text of source.toml."""
+    used = [table for table in adoption.tables if table.reading.numbers]
+    document = tomlkit.document()
+    document.add(
+        tomlkit.comment("Written by `invoke adopt`. Correct the map by hand: `invoke list --sources` reads it again.")
+    )
+    document.add("title", tomlkit.item(title))
+    document.add("language", tomlkit.item("en"))
+    assumed = list(dict.fromkeys(text for table in used for text in table.assumed))
+    if assumed:
+        document.add("assumed", tomlkit.item([f"not said by the tables: {', '.join(assumed)}"]))
+    licences = sorted({table.file.licence.name for table in used} - {""})
+    note = (
+        f"the licence of its tables: {', '.join(licences)}"
+        if licences
+        else "no licence was found: only the numbers in use are kept"
+    )
+    document.add("notes", tomlkit.item([note]))
+    hardware = tomlkit.aot()
+    for name, shown in dict.fromkeys(pair for table in used for pair in _hardware(table)):
+        hardware.append(tomlkit.item({"name": name, "title": shown}))
+    document.add("hardware", hardware)
+    values = {axis: renamed for axis, renamed in adoption.values.items() if renamed}
+    if values:
+        document.add("values", tomlkit.item(values))
+    tables = tomlkit.aot()
+    for spec in specs:
+        tables.append(_table(spec))
+    document.add("tables", tables)
+    return tomlkit.dumps(document)
+
+
+def _hardware(table: AdoptedTable) -> Iterable[tuple[str, str]]:
+    """Name and title of the hardware of each number of a table."""
+    assert table.spec
+    for number in table.reading.numbers:
+        yield table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title]))
+
+
+def _table(spec: PrintedTable) -> Any:
+    given = spec.model_dump(exclude_defaults=True, exclude_none=True)
+    columns, across, case = given.pop("columns", ()), given.pop("across", None), given.pop("case", {})
+    table = tomlkit.item(given)
+    table.add("case", _inline(case))
+    if across:
+        table.add("across", _inline(across))
+    lines = tomlkit.array().multiline(True)
+    for column in columns:
+        lines.append(_inline(column))
+    if columns:
+        table.add("columns", lines)
+    return table
+
+
+def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
+    """The text of the suite with every case of the source: groups of networks that share all other axes."""
+    models: dict[tuple[tuple[str, Value], ...], dict[Value, None]] = defaultdict(dict)
+    for axes in _cases(adoption):
+        models[tuple(item for item in axes.items() if item[0] != _MODEL)][axes[_MODEL]] = None
+    batches: dict[tuple[Any, ...], list[Value]] = defaultdict(list)
+    for rest, names in models.items():
+        batches[tuple(item for item in rest if item[0] != _BATCH_SIZE), tuple(names)].append(dict(rest)[_BATCH_SIZE])
+    document = tomlkit.document()
+    document.add("title", tomlkit.item(title))
+    document.add("source", tomlkit.item(adoption.name))
+    document.add("workload", tomlkit.item(WORKLOAD))
+    document.add("default", tomlkit.item(False))
+    profiles = tomlkit.table(is_super_table=True)
+    for name, values in _PROFILES.items():
+        profile = tomlkit.table()
+        for key, value in values.items():
+            profile.add(key, _inline(value) if isinstance(value, dict) else tomlkit.item(value))
+        profiles.add(name, profile)
+    document.add("profiles", profiles)
+    groups = tomlkit.aot()
+    for (rest, names), sizes in batches.items():
+        group = tomlkit.table()
+        group.add("axes", _inline({**dict([PROTOCOL, *rest]), _MODEL: list(names), _BATCH_SIZE: sorted(sizes)}))
+        groups.append(group)
+    document.add("groups", groups)
+    return tomlkit.dumps(document)
+
+
+def _cases(adoption: Adoption) -> list[dict[str, Value]]:
+    """The cases of all numbers, each once."""
+    found = {tuple(number.axes.items()): number.axes for table in adoption.tables for number in table.reading.numbers}
+    return [axes for axes in found.values() if _MODEL in axes and _BATCH_SIZE in axes]

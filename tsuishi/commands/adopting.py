@@ -1,0 +1,110 @@
+"""`invoke adopt`: a published table becomes a source and a suite; each column and each cell is accounted for."""
+
+import re
+from pathlib import Path
+
+from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.table_files import table_files
+from tsuishi.adopt.written import write
+from tsuishi.artifacts.network import Network
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.commands.chain import Chain
+from tsuishi.machine.compatibility import read_table
+from tsuishi.specs.case import Value
+from tsuishi.specs.printed_table import slug
+from tsuishi.specs.source import read_source
+from tsuishi.specs.suite import read_suite
+from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+
+# The most rows of the table of reasons, and examples of a reason.
+_ROWS, _EXAMPLES = 12, 4
+
+
+def adopt_table(chain: Chain) -> None:
+    """Show what the tables hold, and write reports/published/<name>/ and suites/<name>.toml; with --plan only show.
+
+    Raises UserError where there is such a source already, where nothing is a case here, and for wrong corrections.
+    """
+    session, options = chain.session, chain.options
+    given, words = options.text("table"), session.words
+    name = slug(options.text("source") or Path(given.rstrip("/")).stem)
+    licence = options.text("licence")
+    found = table_files(given, Network(session.settings.ca_bundle), Path(licence) if licence else None)
+    said = Corrections(
+        case=_case(options.text("set"), words),
+        columns=_pairs("columns", options.text("columns")),
+        hardware=options.text("hardware"),
+        framework=options.text("framework"),
+        batch_per_device=options.has("per_device"),
+    )
+    adoption = adopt(name, found, words, read_table(session.checkout.images).data_sheets, said)
+    _show(chain, adoption)
+    if not chain.only_plans:
+        _write(chain, adoption, options.text("title") or name)
+
+
+def _case(text: str, words: Vocabulary) -> dict[str, Value]:
+    """The axes of --set. Raises UserError."""
+    case: dict[str, Value] = {}
+    for axis, value in _pairs("set", text).items():
+        try:
+            words.known_axis(axis)
+            case[axis] = int(value) if words.axes[axis].is_number and value.isdigit() else value
+            words.check({axis: case[axis]})
+        except ValueError as error:
+            raise UserError(f"--set: {error}") from error
+    return case
+
+
+def _pairs(option: str, text: str) -> dict[str, str]:
+    """`name=value,name=value`; a comma within a name is written \\,. Raises UserError."""
+    pairs = [part.partition("=") for part in re.split(r"(?<!\\),", text) if part.strip()]
+    for name, equals, value in pairs:
+        if not (name.strip() and equals and value.strip()):
+            raise UserError(f"--{option}: write name=value, separated by commas; given: {text}")
+    return {name.strip().replace("\\,", ","): value.strip() for name, _, value in pairs}
+
+
+def _show(chain: Chain, adoption: Adoption) -> None:
+    """Print the evidence, the count of cells, and the reasons of refusals."""
+    screen = chain.session.screen
+    screen.table("What is taken for what", ("in the table", "taken for", "why"), adoption.evidence)
+    refused, mapped = adoption.refused(), adoption.mapped()
+    total = mapped + sum(refused.values())
+    assumed = dict.fromkeys(text for table in adoption.tables for text in table.assumed)
+    if assumed:
+        screen.say(f"not said by the tables, and assumed: {', '.join(assumed)}")
+    screen.say(f"{mapped} of {total} numbers are cases here")
+    reasons: dict[str, list[tuple[str, int]]] = {}
+    for (why, what), count in refused.most_common():
+        reasons.setdefault(why, []).append((what, count))
+    rows = []
+    for why, whats in reasons.items():
+        shown = ", ".join(what for what, _ in whats[:_EXAMPLES])
+        more = f" and {len(whats) - _EXAMPLES} more" if len(whats) > _EXAMPLES else ""
+        rows.append((sum(count for _, count in whats), why, shown + more))
+    if rows:
+        screen.table("Not cases here", ("numbers", "because of", "such as"), rows[:_ROWS])
+
+
+def _write(chain: Chain, adoption: Adoption, title: str) -> None:
+    session, name = chain.session, adoption.name
+    checkout, screen = session.checkout, session.screen
+    folder, suite = checkout.published / name, checkout.suites / f"{name.replace('-', '_')}.toml"
+    if why := files.unfit(name):
+        raise UserError(f"--source: {why}")
+    for path in (folder, checkout.published / f"{name}.toml", suite):
+        if path.exists():
+            raise UserError(f"{path}: there already: remove it, or give another --source")
+    if not adoption.mapped():
+        raise UserError("no number is a case here: nothing is written; --columns and --set correct what was taken")
+    write(adoption, title, folder, suite, session.words)
+    words = vocabulary(checkout.suites)
+    read_suite(suite, words)
+    source = read_source(folder / "source.toml", words)
+    here = checkout.from_here
+    screen.say(f"written: {here(folder.relative_to(checkout.root))}: {len(list(source.flat()))} numbers of cases")
+    cases = sum(1 for _ in read_suite(suite, words).cases("full", "cuda"))
+    screen.say(f"written: {here(suite.relative_to(checkout.root))}: {cases} cases")
+    screen.say(f"then: invoke build run-suite report --suite {suite.stem}")

@@ -1,0 +1,183 @@
+"""Tables in files as grids of text: CSV, TSV, Markdown, HTML and JSON. Nothing is taken for a number here."""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from itertools import takewhile
+from pathlib import PurePosixPath
+from typing import Any
+
+_DELIMITERS = ",\t;|"
+# The widest cell: a number of columns in a file is no reason to write so many cells.
+_MOST_SPAN = 100
+# Levels of headings, and an item of a list below them.
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "li")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as printed: the texts of its header, and of its rows. A row may have more or fewer cells.
+
+    heading: the headings of a page above the table, from the largest down, then the items of lists below the last.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    heading: tuple[str, ...] = ()
+
+
+def grids(name: str, text: str) -> list[Grid]:
+    """Every table of a file, by the ending of its name, else by its beginning. Raises ValueError for broken JSON."""
+    kind, begin = PurePosixPath(name).suffix.lower(), text.lstrip()[:1]
+    if kind == ".json" or (kind not in (".csv", ".tsv", ".md") and begin in ("{", "[")):
+        return _of_json(json.loads(text))
+    if kind in (".html", ".htm") or (begin == "<" and kind not in (".csv", ".tsv", ".md")):
+        return _of_html(text)
+    if kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text:
+        from markdown_it import MarkdownIt
+
+        return _of_html(MarkdownIt("commonmark").enable("table").render(text))
+    return _of_lines(text)
+
+
+def _grid(rows: Iterable[Iterable[str]], headers: int = 1, heading: tuple[str, ...] = ()) -> list[Grid]:
+    """The grid of rows whose first `headers` rows are its header; empty without any row of data."""
+    cells = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
+    heads, data = cells[:headers], [row for row in cells[headers:] if any(row)]
+    if not heads or not data:
+        return []
+    # Cells that span several rows of a header stand in each of them: a text is said once.
+    columns = [dict.fromkeys(head[index] for head in heads if index < len(head)) for index in range(len(heads[-1]))]
+    return [Grid(tuple(" ".join(filter(None, column)) for column in columns), tuple(data), heading)]
+
+
+def _of_lines(text: str) -> list[Grid]:
+    """The table of delimited lines; comments before it are left out."""
+    lines = text.lstrip("\ufeff").splitlines()
+    comments = len(list(takewhile(lambda line: not line.strip() or line.startswith("#"), lines)))
+    lines = lines[comments:]
+    if not lines:
+        return []
+    delimiter = max(_DELIMITERS, key=lines[0].count)
+    return _grid(csv.reader(lines, delimiter=delimiter))
+
+
+def _of_json(value: Any) -> list[Grid]:
+    """The table of a list of objects, of objects by name, or of lists by column."""
+    if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
+        value = [{"name": name, **each} for name, each in value.items()]
+    if isinstance(value, Mapping) and value and all(isinstance(each, list) for each in value.values()):
+        value = [dict(zip(value, row, strict=False)) for row in zip(*value.values(), strict=False)]
+    if isinstance(value, Mapping):
+        return [grid for each in value.values() if isinstance(each, list | Mapping) for grid in _of_json(each)]
+    if not isinstance(value, list) or not value or not all(isinstance(each, Mapping) for each in value):
+        return []
+    flat = [_flat(each) for each in value]
+    header = list(dict.fromkeys(key for each in flat for key in each))
+    return _grid([header, *([each.get(key, "") for key in header] for each in flat)])
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The texts of an object by key; those of an inner object by both keys."""
+    texts: dict[str, str] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            texts |= _flat(value, f"{prefix}{key} ")
+        elif not isinstance(value, list):
+            texts[f"{prefix}{key}"] = "" if value is None else str(value)
+    return texts
+
+
+def _of_html(text: str) -> list[Grid]:
+    reader = _TableReader()
+    reader.feed(text)
+    return [grid for table in reader.tables for grid in _grid(*table)]
+
+
+class _TableReader(HTMLParser):
+    """Collects the tables of a page: each is its rows, how many of them are a header, and the headings above it.
+
+    (pandas.read_html was looked at: it needs lxml, and takes texts for numbers on its way.)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[tuple[list[list[str]], int, tuple[str, ...]]] = []
+        self._headings: dict[str, list[str]] = {}
+        self._heading: list[str] | None = None
+        self._rows: list[list[str]] | None = None
+        self._headers = 0
+        self._below: dict[int, tuple[int, int]] = {}
+        self._cell: list[str] | None = None
+        self._spans = (1, 1)
+        self._heads: list[bool] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a heading, a table, a row or a cell; a table within a cell takes its place."""
+        if tag in _HEADINGS:
+            self._headings = {
+                level: text for level, text in self._headings.items() if level < tag or level == "li" == tag
+            }
+            self._heading = self._headings.setdefault(tag, [])
+            self._heading.append("\n")
+        if tag == "table":
+            self._rows, self._headers, self._below = [], 0, {}
+        elif self._rows is None:
+            return
+        elif tag == "tr":
+            self._rows.append([])
+            self._heads = []
+        elif tag in ("td", "th") and self._rows:
+            given = dict(attrs)
+            self._spans = _span(given.get("colspan")), _span(given.get("rowspan"))
+            self._cell, _ = [], self._heads.append(tag == "th")
+            self._fill()
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a heading, a cell, a row or a table."""
+        if tag in _HEADINGS:
+            self._heading = None
+        if self._rows is None:
+            return
+        if tag in ("td", "th") and self._cell is not None:
+            row, (columns, rows) = self._rows[-1], self._spans
+            for _ in range(columns):
+                if rows > 1:
+                    self._below[len(row)] = rows - 1, len(self._rows) - 1
+                row.append("".join(self._cell))
+            self._cell = None
+        elif tag == "tr" and self._rows:
+            self._fill()
+            if self._headers == len(self._rows) - 1 and self._heads and all(self._heads):
+                self._headers += 1
+        elif tag == "table":
+            texts = ["".join(text) for _, text in sorted(self._headings.items())]
+            heading = tuple(line.strip() for text in texts for line in text.splitlines() if line.strip())
+            self.tables.append((self._rows, max(self._headers, 1), heading))
+            self._rows = None
+
+    def handle_data(self, data: str) -> None:
+        """A part of the text of a cell or a heading."""
+        if self._heading is not None:
+            self._heading.append(data)
+        if self._cell is not None:
+            self._cell.append(data)
+
+    def _fill(self) -> None:
+        """Put the cells that reach down from rows above into the last row, up to the first free place."""
+        assert self._rows is not None
+        row = self._rows[-1]
+        while (held := self._below.get(len(row))) and held[1] < len(self._rows) - 1:
+            left, above = held
+            text = self._rows[above][len(row)]
+            if left > 1:
+                self._below[len(row)] = left - 1, len(self._rows) - 1
+            else:
+                del self._below[len(row)]
+            row.append(text)
+
+
+def _span(text: str | None) -> int:
+    return min(max(int(text), 1), _MOST_SPAN) if text and text.isascii() and text.isdigit() else 1

@@ -1,0 +1,345 @@
+"""Published tables that stay as they were printed, and the map that says what stands in which column.
+
+`[[tables]]` of a source names a file beside it, and what its columns hold. Every number cell of the file is either a
+number of a case, or refused with the reason: nothing is left out in silence.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+
+from tsuishi.base import toml
+from tsuishi.base.errors import unknown
+from tsuishi.specs import numerals
+from tsuishi.specs.case import Value
+from tsuishi.specs.environment import Framework
+from tsuishi.specs.experiment import Digest, Factor, Inside
+from tsuishi.specs.grids import Grid
+from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
+
+# Columns that identify no case, but say of which network a row is.
+PARAMETERS, IMAGE_SIZE = "parameters", "image_size"
+_FACTS = (PARAMETERS, IMAGE_SIZE)
+# A column may also hold the hardware of its row, or words that stand for several axes ("AMP, NHWC": `also`).
+HARDWARE, WORDS = "hardware", "words"
+_DEVICES, _BATCH_SIZE, _MODEL = "devices", "batch_size", "model"
+# 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
+_FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
+
+Axes = dict[str, Value]
+
+
+class PrintedColumn(toml.Spec):
+    """A column: what it holds. `name` is its header.
+
+    holds: an axis; a quantity, in its unit after `scale`, or with `inverse` after 1 / x; the `hardware` of its row; a
+    fact of the network (`parameters`, `image_size`), which must be that of our network; or `words` for several axes.
+    case: axes of its numbers, as printed. hardware: that of its numbers. also: further axes of rows with a printed
+    value, by that value.
+    """
+
+    name: str
+    holds: str
+    scale: Factor = 1.0
+    inverse: bool = False
+    case: Axes = {}
+    hardware: str = ""
+    also: dict[str, Axes] = {}
+
+    def converted(self, printed: float) -> float:
+        """A printed number in the unit of the quantity. Raises ZeroDivisionError for the inverse of 0."""
+        return self.scale / printed if self.inverse else self.scale * printed
+
+
+class Across(toml.Spec):
+    """What the columns hold that are not listed: each header is a value of `axis`, each cell is a quantity."""
+
+    axis: str
+    holds: str
+    scale: Factor = 1.0
+    inverse: bool = False
+
+
+@dataclass(frozen=True)
+class PrintedNumber:
+    """A number cell that is a number of a case: row from 0, header, text, axes; `value` in the unit of its quantity.
+
+    hardware: as the row prints it; empty where the table has no column of it.
+    """
+
+    row: int
+    column: str
+    text: str
+    axes: Axes
+    quantity: str
+    value: float
+    hardware: str
+
+
+@dataclass(frozen=True)
+class RefusedCell:
+    """A cell that is no number of a case, and why: a reason that many cells share, and what it is about."""
+
+    row: int
+    column: str
+    text: str
+    why: str
+    what: str
+
+
+@dataclass
+class TableReading:
+    """The number cells of a table: those of cases, and those that are refused."""
+
+    numbers: list[PrintedNumber] = field(default_factory=list)
+    refused: list[RefusedCell] = field(default_factory=list)
+
+
+class PrintedTable(toml.Spec):
+    """A table of a source in a file beside source.toml. `case` holds axes of all its numbers.
+
+    number: which table of the file. address, commit: where the file comes from. original: the SHA-256 at that address,
+    where the file here has only the numbers that are used. batch_per_device: the batch is printed for each device.
+    """
+
+    file: Inside
+    sha256: Digest
+    number: Annotated[int, Field(ge=1, le=10_000)] = 1
+    address: str | None = None
+    original: Digest | None = None
+    suite: str
+    # A name in [[hardware]]; with a column of hardware, the part of the names that stands behind the printed one.
+    hardware: str = ""
+    framework: Framework | None = None
+    case: Axes = {}
+    batch_per_device: bool = False
+    decimal: numerals.Decimal = "."
+    columns: tuple[PrintedColumn, ...] = ()
+    across: Across | None = None
+    _words: Vocabulary = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _checked(self, info: ValidationInfo) -> "PrintedTable":
+        assert isinstance(info.context, Vocabulary)
+        self._words = words = info.context
+        for axes in (self.case, *(column.case for column in self.columns)):
+            for axis in axes:
+                words.known_axis(axis)
+        words.check(self.case)
+        known = {*words.selectable, *words.quantities, *_FACTS, HARDWARE, WORDS}
+        for holds in (*(column.holds for column in self.columns), *([self.across.holds] if self.across else [])):
+            if holds not in known:
+                raise ValueError(f"columns: {unknown('axis or quantity', holds, known)}")
+        if self.across:
+            words.known_axis(self.across.axis)
+        if not any(holds in words.quantities for holds in self._held):
+            raise ValueError("columns: no quantity among them")
+        return self
+
+    @property
+    def _held(self) -> list[str]:
+        return [*(column.holds for column in self.columns), *([self.across.holds] if self.across else [])]
+
+    def _columns(self, header: Sequence[str]) -> dict[int, PrintedColumn]:
+        """The columns that are read, by their place."""
+        listed = {column.name: column for column in self.columns}
+        found = {index: listed[name] for index, name in enumerate(header) if name in listed}
+        if (across := self.across) is not None:
+            for index, name in enumerate(header):
+                if index not in found:
+                    given = {"scale": across.scale, "inverse": across.inverse}
+                    found[index] = PrintedColumn(name=name, holds=across.holds, **given)
+        return found
+
+    def read(
+        self, grid: Grid, names: Mapping[str, Mapping[str, Value]], facts: Mapping[str, NetworkFacts]
+    ) -> TableReading:
+        """Every number cell of the table. names: our values of axes by printed text. facts: of networks, by name."""
+        return _Reader(self, self._words, grid, names, facts).read()
+
+    def tables(self, numbers: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
+        """The numbers as tables of a source (`[[numbers]]`); several readings of a case and quantity are an array."""
+        cases: dict[tuple[str, tuple[tuple[str, Value], ...]], dict[str, list[float]]] = {}
+        for number in numbers:
+            key = self.hardware_of(number), tuple(number.axes.items())
+            cases.setdefault(key, defaultdict(list))[number.quantity].append(number.value)
+        alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[Any]]] = defaultdict(list)
+        for (hardware, axes), readings in cases.items():
+            columns = hardware, tuple(axis for axis, _ in axes), tuple(readings)
+            values = [values[0] if len(values) == 1 else values for values in readings.values()]
+            alike[columns].append([*(value for _, value in axes), *values])
+        for (hardware, axes_of, quantities), rows in alike.items():
+            of = {"suite": self.suite, "hardware": hardware, "framework": self.framework, "note": self.file}
+            yield {**of, "columns": [*axes_of, *quantities], "rows": rows}
+
+    def hardware_of(self, number: PrintedNumber) -> str:
+        """The name of a number's hardware."""
+        return slug(f"{number.hardware} {self.hardware}") if number.hardware else self.hardware
+
+
+class _Refused(Exception):
+    """Why a cell is refused: a reason that many cells share, and what it is about."""
+
+    def __init__(self, why: str, what: str) -> None:
+        super().__init__(why, what)
+        self.why, self.what = why, what
+
+
+class _Reader:
+    """Reads the cells of a table."""
+
+    def __init__(
+        self,
+        table: PrintedTable,
+        words: Vocabulary,
+        grid: Grid,
+        names: Mapping[str, Mapping[str, Value]],
+        facts: Mapping[str, NetworkFacts],
+    ) -> None:
+        self._table, self._words, self._grid, self._names, self._facts = table, words, grid, names, facts
+        columns = table._columns(grid.header)
+        self._quantities = {index: column for index, column in columns.items() if column.holds in words.quantities}
+        self._others = {index: column for index, column in columns.items() if index not in self._quantities}
+        self._known: dict[tuple[str, str], Value | _Refused] = {}
+
+    def read(self) -> TableReading:
+        """Every number cell; numbers of one case that other columns tell apart are refused."""
+        reading = TableReading()
+        for number, row in enumerate(self._grid.rows):
+            why, hardware = None, ""
+            try:
+                common, facts, hardware = self._common(row)
+            except _Refused as refused:
+                why = refused
+            for index, column in self._quantities.items():
+                text = row[index] if index < len(row) else ""
+                name = self._grid.header[index]
+                try:
+                    if why:
+                        raise why
+                    axes = self._axes(common, facts, column)
+                    value = self._value(text, column)
+                    reading.numbers.append(
+                        PrintedNumber(number, name, text, axes, column.holds, value, column.hardware or hardware)
+                    )
+                except _Refused as refused:
+                    if text or refused.why == "row":
+                        reading.refused.append(RefusedCell(number, name, text, refused.why, refused.what))
+        return self._told_apart(reading)
+
+    def _told_apart(self, reading: TableReading) -> TableReading:
+        """Refuse numbers of one case whose rows differ in a column of words that is no axis here."""
+        unread = [
+            index
+            for index, name in enumerate(self._grid.header)
+            if index not in self._quantities and index not in self._others
+        ]
+        if not unread:
+            return reading
+        alike: dict[tuple[Any, ...], list[PrintedNumber]] = defaultdict(list)
+        for number in reading.numbers:
+            alike[tuple(number.axes.items()), number.hardware, number.quantity].append(number)
+        kept: list[PrintedNumber] = []
+        for numbers in alike.values():
+            rows = [self._grid.rows[number.row] for number in numbers]
+            by = [index for index in unread if len({row[index] for row in rows}) > 1 and _are_words(rows, index)]
+            if by:
+                name = self._grid.header[by[0]] or "a column without a header"
+                cells = [RefusedCell(each.row, each.column, each.text, "column", name) for each in numbers]
+                reading.refused.extend(cells)
+            else:
+                kept.extend(numbers)
+        return TableReading(kept, reading.refused)
+
+    def _common(self, row: Sequence[str]) -> tuple[Axes, dict[str, Any], str]:
+        """The axes and the facts that a row gives to all its numbers, and its hardware."""
+        if len(row) != len(self._grid.header):
+            raise _Refused("row", f"{len(row)} cells under {len(self._grid.header)} headers")
+        axes, facts, hardware = dict(self._table.case), {}, ""
+        for index, column in self._others.items():
+            if column.holds == HARDWARE:
+                hardware = row[index]
+            elif column.holds == WORDS:
+                if row[index] not in column.also:
+                    raise _Refused(column.name, row[index])
+                axes |= column.also[row[index]]
+            elif column.holds in _FACTS:
+                if row[index]:
+                    facts[column.holds] = self._fact(row[index], column), column.scale * _last_place(row[index])
+            else:
+                axes[column.holds] = self._named(column.holds, row[index])
+                axes |= column.also.get(row[index], {})
+        return axes, facts, hardware
+
+    def _axes(self, common: Axes, facts: Mapping[str, Any], column: PrintedColumn) -> Axes:
+        """The axes of a number. Raises _Refused where they are those of no case here."""
+        axes = {**common, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
+        if (across := self._table.across) is not None and column.name not in {
+            each.name for each in self._table.columns
+        }:
+            axes[across.axis] = self._named(across.axis, column.name)
+        if self._table.batch_per_device and isinstance(axes.get(_BATCH_SIZE), int):
+            axes[_BATCH_SIZE] = int(axes[_BATCH_SIZE]) * int(axes.get(_DEVICES, 1))
+        if (ours := self._facts.get(str(axes.get(_MODEL)))) is not None:
+            for fact, (printed, place) in facts.items():
+                if abs(printed - getattr(ours, fact)) > max(place / 2 * 1.01, 1e-9 * printed):
+                    label = "parameters" if fact == PARAMETERS else "pixels"
+                    has = f"{axes[_MODEL]}: {printed:,.0f} {label}; here {getattr(ours, fact):,}"
+                    raise _Refused(fact.replace("_", " "), has)
+        return axes
+
+    def _named(self, axis: str, text: str) -> Value:
+        """Our value for a printed text. Raises _Refused where the axis has none."""
+        if (axis, text) not in self._known:
+            self._known[axis, text] = self._found(axis, text)
+        found = self._known[axis, text]
+        if isinstance(found, _Refused):
+            raise found
+        return found
+
+    def _found(self, axis: str, text: str) -> Value | _Refused:
+        value = self._names.get(axis, {}).get(text, text)
+        if self._words.axes[axis].is_number and isinstance(value, str):
+            plain = value.replace(",", "").removesuffix(".0")
+            value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 16 else value
+        return _Refused(axis, text or "an empty cell") if self._words.axes[axis].problem(value) else value
+
+    def _fact(self, text: str, column: PrintedColumn) -> float:
+        """A fact of a network; 224x224 is an image of 224 pixels, 25.6M are millions."""
+        square = re.fullmatch(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?", text)
+        millions = re.fullmatch(r"([\d.]+) ?M", text)
+        return self._value(square[1] if square else millions[1] if millions else text, column)
+
+    def _value(self, text: str, column: PrintedColumn) -> float:
+        printed = number_in(text, self._table.decimal)
+        try:
+            value = column.converted(printed) if printed is not None else -1.0
+        except ZeroDivisionError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            raise _Refused("no number", text)
+        return value
+
+
+def number_in(text: str, decimal: numerals.Decimal = ".") -> float | None:
+    """The number in a cell, in front of its scatter and its unit; None where there is none, or where there are two."""
+    first = _FIRST.fullmatch(text.strip())
+    return numerals.value(first[1], decimal) if first and decimal in numerals.forms(first[1]) else None
+
+
+def _are_words(rows: Sequence[Sequence[str]], index: int) -> bool:
+    return any(not numerals.forms(row[index]) for row in rows if row[index])
+
+
+def slug(text: str) -> str:
+    """A text as a name: lower case, digits and '-'."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "unnamed"
+
+
+def _last_place(text: str) -> float:
+    """What the last printed digit of a number is worth: 0.01 for 25.56."""
+    return 10.0 ** -len(text.partition(".")[2].rstrip("% MKmk")) if "." in text else 1.0
