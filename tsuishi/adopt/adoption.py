@@ -1,10 +1,8 @@
 """From files with tables to a source: what each column holds, which numbers are cases here, and which are not."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tsuishi.adopt.headers import BATCH_SIZE, Proposal, batch_by_arithmetic, proposal
 from tsuishi.adopt.printed_values import MODEL, NOT_HERE, NamedFacts, PrintedValues, facts_of
@@ -132,30 +130,16 @@ def _adopt_table(
 ) -> None:
     """Make the map of a table, and read its cells."""
     proposed, named = table.proposed, table.named
-    quantities = [each.holds for each in proposed.columns if each.holds in words.quantities]
-    if not quantities and proposed.across is None:
-        table.unread = "no column holds a quantity with a unit"
-        return
-    cased = {axis for column in proposed.columns for axis in column.case}
-    refused = [text for text in named.refused if text.partition(" ")[0] not in cased | {*said.case}]
-    if refused:
-        table.unread = ", ".join(NOT_HERE.format(text) for text in refused)
+    held = proposed.axes
+    case = {axis: value for axis, value in {**named.case, **said.case}.items() if axis not in held}
+    if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
+        case[BATCH_SIZE] = batch
+        named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
+    table.unread = _unread(table, held | {*case}, {*said.case}, words)
+    if table.unread:
         return
     for axis, texts in _texts(table).items():
         adoption.values.setdefault(axis, {}).update(values.renamed(axis, texts))
-    case = {**named.case, **said.case}
-    held = {column.holds for column in proposed.columns} | ({proposed.across.axis} if proposed.across else set())
-    held |= {axis for column in proposed.columns for axis in column.case}
-    held |= {axis for column in proposed.columns for axes in column.also.values() for axis in axes}
-    for axis in held:  # columns count before names and headings
-        case.pop(axis, None)
-    if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
-        case[BATCH_SIZE] = batch
-        table.named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
-    for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
-        if axis not in held | {*case}:
-            table.unread = f"no {what} is said (--set {axis}=...)"
-            return
     framework = said.framework or ("torch" if "pytorch" in named.software else "")
     for axis in _AXES:
         if axis not in case and axis not in held:
@@ -179,6 +163,24 @@ def _adopt_table(
     }
     table.spec = toml.made(table.file.name, spec, PrintedTable, words)
     table.reading = table.spec.read(table.grid, adoption.values, words.networks)
+
+
+def _unread(table: AdoptedTable, known: set[str], said: set[str], words: Vocabulary) -> str:
+    """Why no cell of a table is read; empty where its cells are read. known: the axes that it says, or that are said.
+
+    A number without its network or its batch size would belong to every case.
+    """
+    proposed = table.proposed
+    quantities = [each.holds for each in proposed.columns if each.holds in words.quantities]
+    if not quantities and proposed.across is None:
+        return "no column holds a quantity with a unit"
+    elsewhere = proposed.axes | said
+    if refused := [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]:
+        return ", ".join(NOT_HERE.format(text) for text in refused)
+    for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
+        if axis not in known:
+            return f"no {what} is said (--set {axis}=...)"
+    return ""
 
 
 def _assumed(axis: str, case: Mapping[str, Value], held: set[str], framework: str, words: Vocabulary) -> Value | None:

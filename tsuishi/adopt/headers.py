@@ -4,13 +4,12 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tsuishi.adopt.printed_values import DEVICES, MODEL, PrintedValues, is_hardware
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
 from tsuishi.specs.grids import Grid
-from tsuishi.specs.printed_table import HARDWARE, IMAGE_SIZE, PARAMETERS, WORDS, Across, PrintedColumn, number_in
+from tsuishi.specs.printed_table import HARDWARE, IMAGE_SIZE, PARAMETERS, WORDS, Across, Axes, PrintedColumn, number_in
 from tsuishi.specs.vocabulary import Vocabulary
 
 _STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
@@ -49,11 +48,14 @@ _EPOCH = re.compile(r"\bepochs?\b")
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 # How far rate x time may be from the batch, where a column of times tells its unit by that.
 _NEAR = 0.05
+# More columns that differ in one value alone are said in one line.
+_MOST_LISTED = 3
 # The unit in a cell: 31.3ms, 356 img/s.
 _CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
 # Headers of columns with the hardware of a row.
 _HARDWARE_HEADER = re.compile(
-    r"(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)(?: (?:model|name|type))?|"
+    r"(?:(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)"
+    r"(?: (?:model|name|type))?)?"
 )
 
 
@@ -84,6 +86,13 @@ class Proposal:
         case += ", of this hardware" if column.hardware else ""
         self.columns.append(column)
         self.evidence.append(Evidence(column.name, column.holds + unit + case, why))
+
+    @property
+    def axes(self) -> set[str]:
+        """The axes of which columns, headers or words give values."""
+        found = {column.holds for column in self.columns} | ({self.across.axis} if self.across else set())
+        found |= {axis for column in self.columns for axis in column.case}
+        return found | {axis for column in self.columns for axes in column.also.values() for axis in axes}
 
     def holds(self, what: str) -> bool:
         """Whether a column is taken for it already."""
@@ -129,7 +138,7 @@ def _decimal_of(grid: Grid) -> numerals.Decimal:
 def _words(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedValues) -> None:
     """Take a column of words for the hardware of its row, for several axes, or for nothing."""
     known = sum(map(is_hardware, cells))
-    also = {text: case for text in dict.fromkeys(cells) if (case := named.case_of(text))}
+    also: dict[str, Axes] = {text: case for text in dict.fromkeys(cells) if (case := named.case_of(text))}
     if not proposed.holds(HARDWARE) and (
         known * 2 > len(cells) or (known and _HARDWARE_HEADER.fullmatch(_plain(name)))
     ):
@@ -146,18 +155,19 @@ def _words(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedVa
 def _across(proposed: Proposal, grid: Grid) -> None:
     """Say once what many columns hold that differ in the value of an axis alone, which is their header."""
     cased = [column for column in proposed.columns if column.case]
-    alike = {(*column.case, column.holds, column.scale, column.inverse) for column in cased}
-    if len(cased) > 3 and len(alike) == 1 and all([*column.case.values()] == [column.name] for column in cased):
-        if len(cased) + len(proposed.columns) - len(cased) == len(set(grid.header)):
-            (axis,) = cased[0].case
-            first = cased[0]
-            proposed.across = Across(axis=axis, holds=first.holds, scale=first.scale, inverse=first.inverse)
-            proposed.columns = [column for column in proposed.columns if not column.case]
-            why = next(each.why for each in proposed.evidence if each.header == first.name)
-            proposed.evidence = [each for each in proposed.evidence if each.header not in {one.name for one in cased}]
-            unit = f", printed x {first.scale:g}" if first.scale != 1 else ""
-            headers = f"{first.name}, {cased[1].name}, and {len(cased) - 2} more"
-            proposed.evidence.append(Evidence(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
+    alike = {(*column.case, column.holds, column.scale, column.inverse, column.hardware) for column in cased}
+    whole = all([*column.case.values()] == [column.name] for column in cased)
+    if len(cased) <= _MOST_LISTED or len(alike) > 1 or not whole or len(proposed.columns) < len(set(grid.header)):
+        return
+    (axis,), first = cased[0].case, cased[0]
+    proposed.across = Across(axis=axis, holds=first.holds, scale=first.scale, inverse=first.inverse)
+    proposed.columns = [column for column in proposed.columns if not column.case]
+    why = next(each.why for each in proposed.evidence if each.header == first.name)
+    names = {column.name for column in cased}
+    proposed.evidence = [each for each in proposed.evidence if each.header not in names]
+    unit = f", printed x {first.scale:g}" if first.scale != 1 else ""
+    headers = f"{first.name}, {cased[1].name}, and {len(cased) - 2} more"
+    proposed.evidence.append(Evidence(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
 
 
 def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
@@ -228,8 +238,11 @@ def _quantity(
     if quantity is None:
         units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
         if len(units) == 1:
-            unit = units.pop()
-            quantity, why = quantity_of(f"time ({unit})") or quantity_of(unit), f"the unit in its cells: {unit}"
+            printed = units.pop()
+            quantity, why = (
+                quantity_of(f"time ({printed})") or quantity_of(printed),
+                f"the unit in its cells: {printed}",
+            )
     if quantity is None and given and case:
         column = given_column("all", given, words)
         quantity, why = (column.holds, column.scale, column.inverse), "as given"
@@ -238,8 +251,8 @@ def _quantity(
     if quantity is None or any({**each.case} == {**case} for each in same):
         return False
     holds, scale, inverse = quantity
-    given_too = {"case": dict(case), "hardware": hardware}
-    proposed.take(PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, **given_too), why)
+    column = PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, case=dict(case), hardware=hardware)
+    proposed.take(column, why)
     return True
 
 

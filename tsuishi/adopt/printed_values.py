@@ -34,6 +34,16 @@ _VALUES: Mapping[str, Mapping[str, str]] = {
 }
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
+# Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
+_COUNTS = {
+    DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=[A-Z])|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
+    _BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
+}
+# Releases in a name or a heading.
+_RELEASES = {
+    "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),
+    "cuda": re.compile(r"(?:\bcu|cuda ?)(\d+\.\d+|\d{3})\b", re.IGNORECASE),
+}
 # Words of the names of processors and machines.
 _HARDWARE = re.compile(
     r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahp]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
@@ -156,36 +166,29 @@ def _take_facts(
         found.hardware = _hardware_of(text, sheets, is_name)
         if found.hardware:
             found.evidence.append((found.hardware if is_name else text, f"hardware: {found.hardware}"))
-    several = re.search(
-        r"(?<![\w.])(\d{1,2})[ _]?(?:x[ _](?=[A-Z])|x?[ _]?gpus?(?![a-z]))",
-        text.replace("_gpus", " gpus"),
-        re.IGNORECASE,
-    )
-    if several and DEVICES not in found.case:
-        found.case[DEVICES] = int(several[1])
-        found.evidence.append((several[0], f"devices = {several[1]}"))
-    for release in re.finditer(
-        r"(?:pytorch[ _-]?|torch[ _-]?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", text.replace("-", " "), re.IGNORECASE
-    ):
-        found.software.setdefault("pytorch", _release(release[1]))
-    for cuda in re.finditer(r"(?:\bcu|cuda[ _-]?)(\d+\.\d+|\d{3})\b", text.replace("-", " "), re.IGNORECASE):
-        number = cuda[1] if "." in cuda[1] else f"{cuda[1][:2]}.{cuda[1][2:]}"
-        found.software.setdefault("cuda", number)
-    batch = re.search(r"\b(?:batch(?:[ _-]?size)?|bs)\W{0,3}(\d+)\b", text.replace("_", " "), re.IGNORECASE)
-    if batch and _BATCH_SIZE not in found.case:
-        found.case[_BATCH_SIZE] = int(batch[1])
-        found.evidence.append((batch[0], f"batch_size = {batch[1]}"))
-    case, _ = values.within(text)
-    for axis, printed in case.items():
-        if axis in found.case:
-            continue
-        value = values(axis, printed)
-        if value is None:
-            found.refused.append(f"{axis} {printed}")
-            found.evidence.append((printed, f"{axis}: no case here"))
-        elif not any(refused.startswith(f"{axis} ") for refused in found.refused):
-            found.case[axis] = value
-            found.evidence.append((printed, f"{axis} = {value}"))
+    spaced = re.sub(r"[_-]+", " ", text)
+    for axis, pattern in _COUNTS.items():
+        count = pattern.search(spaced)
+        if count and axis not in found.case:
+            found.case[axis] = int(count[1])
+            found.evidence.append((count[0], f"{axis} = {count[1]}"))
+    for name, version in _RELEASES.items():
+        for release in version.finditer(spaced):
+            found.software.setdefault(name, _dotted(name, release[1]))
+    for axis, printed in values.within(text)[0].items():
+        _take_value(found, axis, printed, values(axis, printed))
+
+
+def _take_value(found: NamedFacts, axis: str, printed: str, value: Value | None) -> None:
+    """Take a value of an axis, where no nearer text gives one."""
+    if axis in found.case or any(refused.startswith(f"{axis} ") for refused in found.refused):
+        return
+    if value is None:
+        found.refused.append(f"{axis} {printed}")
+        found.evidence.append((printed, f"{axis}: no case here"))
+    else:
+        found.case[axis] = value
+        found.evidence.append((printed, f"{axis} = {value}"))
 
 
 def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
@@ -199,10 +202,12 @@ def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
     return named if is_hardware(named) else ""
 
 
-def _release(text: str) -> str:
-    """pt113 is 1.13, pt240 is 2.4.0: 1.x had 13 minor releases, and 2.x has few in a digit."""
+def _dotted(name: str, text: str) -> str:
+    """A release with its dots: cu117 is CUDA 11.7, pt113 is 1.13, pt240 is 2.4.0."""
     if "." in text:
         return text
+    if name == "cuda":
+        return f"{text[:2]}.{text[2:]}"
     return f"1.{text[1:]}" if text[0] == "1" else f"{text[0]}.{text[1]}.{text[2]}"
 
 

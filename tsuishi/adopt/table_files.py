@@ -1,16 +1,20 @@
 """The files of a published table: from paths or an address, with the place they come from and their licence."""
 
+import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
-from tsuishi.artifacts.network import Network
+from tsuishi.artifacts.network import Network, TooLarge, failures, paced, reason
 from tsuishi.base import files, toml
 from tsuishi.base.checkout import NoRepository, git
 from tsuishi.base.errors import UserError
+
+if TYPE_CHECKING:
+    from unearth.fetchers.sync import PyPIClient
 
 _ENDINGS = (".csv", ".tsv", ".md", ".markdown", ".html", ".htm", ".json", ".txt")
 _LICENCE_FILES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "COPYING")
@@ -51,7 +55,9 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
     if given.startswith(("http://", "https://")):
         return [_fetched(given, network, of)]
     path = Path(given).expanduser()
-    paths = sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else sorted(map(Path, glob(given)))
+    paths = (
+        sorted(path.iterdir()) if path.is_dir() else [path] if path.is_file() else sorted(path.parent.glob(path.name))
+    )
     paths = [each for each in paths if each.is_file() and (each.suffix.lower() in _ENDINGS or each == path)]
     if not paths:
         raise UserError(f"{given}: no such file, no folder with tables ({' '.join(_ENDINGS)}), and no address")
@@ -106,16 +112,12 @@ def _fetched(given: str, network: Network, licence: Licence | None) -> TableFile
     except UnicodeDecodeError as error:
         raise UserError(f"{given}: no text in UTF-8: {error.reason}") from error
     name = unquote(PurePosixPath(urlsplit(address).path).name) or "table.html"
-    import hashlib
-
     return TableFile(name, text, hashlib.sha256(content).hexdigest(), address, found)
 
 
-def _content(client: object, address: str, network: Network) -> bytes:
-    from tsuishi.artifacts.network import TooLarge, failures, paced, reason
-
+def _content(client: "PyPIClient", address: str, network: Network) -> bytes:
     try:
-        with client.stream("GET", address) as response:  # type: ignore[attr-defined]
+        with client.stream("GET", address) as response:
             response.raise_for_status()
             body = bytearray()
             for chunk in paced(response.iter_bytes(), network):
@@ -127,7 +129,7 @@ def _content(client: object, address: str, network: Network) -> bytes:
         raise UserError(f"{address}: {reason(error, address, network)}") from error
 
 
-def _licences_above(client: object, address: str, network: Network) -> Iterator[Licence]:
+def _licences_above(client: "PyPIClient", address: str, network: Network) -> Iterator[Licence]:
     """The first licence in the folder of an address, or in those above."""
     folder = urljoin(address, ".")
     while urlsplit(folder).path.strip("/"):

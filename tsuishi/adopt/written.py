@@ -20,11 +20,23 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 _MODEL, _BATCH_SIZE = "model", "batch_size"
 LICENCE = "LICENSE"
-_PROFILES = {
-    "smoke": {"timeout_s": 300.0, "settings": {"warm_up_steps": 3, "warm_up_s": 0.5, "block_s": 0.05, "min_blocks": 3, "measure_s": 0.3, "max_s": 5.0}},
-    "quick": {"timeout_s": 900.0, "settings": {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0, "stop_at": 0.01}},
-    "full": {"repetitions": {"cpu": 3, "cuda": 3}, "timeout_s": 86400.0, "settings": {"warm_up_steps": 20, "warm_up_s": 5.0, "block_s": 1.0, "min_blocks": 8, "measure_s": 20.0, "max_s": 300.0}},
-}  # fmt: skip
+_STEADY = {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0}
+_PROFILES: dict[str, dict[str, Any]] = {
+    "smoke": {"settings": {**_STEADY, "warm_up_steps": 3, "min_blocks": 3, "measure_s": 0.3}},
+    "quick": {"timeout_s": 900.0, "settings": {**_STEADY, "stop_at": 0.01}},
+    "full": {
+        "repetitions": {"cpu": 3, "cuda": 3},
+        "timeout_s": 86400.0,
+        "settings": {
+            **_STEADY,
+            "warm_up_steps": 20,
+            "warm_up_s": 5.0,
+            "block_s": 1.0,
+            "measure_s": 20.0,
+            "max_s": 300.0,
+        },
+    },
+}
 # Seconds of a trial, and the steps on which its time depends: a warm-up, and the fewest blocks.
 _TRIAL_S, _STEPS = 10.0, 13
 

@@ -132,7 +132,8 @@ class _TableReader(HTMLParser):
         elif tag in ("td", "th") and self._rows:
             given = dict(attrs)
             self._spans = _span(given.get("colspan")), _span(given.get("rowspan"))
-            self._cell, _ = [], self._heads.append(tag == "th")
+            self._cell = []
+            self._heads.append(tag == "th")
             self._fill()
 
     def handle_endtag(self, tag: str) -> None:

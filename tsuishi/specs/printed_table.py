@@ -151,8 +151,8 @@ class PrintedTable(toml.Spec):
         if (across := self.across) is not None:
             for index, name in enumerate(header):
                 if index not in found:
-                    given = {"scale": across.scale, "inverse": across.inverse}
-                    found[index] = PrintedColumn(name=name, holds=across.holds, **given)
+                    held = across.holds, across.scale, across.inverse
+                    found[index] = PrintedColumn(name=name, holds=held[0], scale=held[1], inverse=held[2])
         return found
 
     def read(

@@ -1,9 +1,10 @@
 """Published numbers with their sources, from reports/published/<source>.toml.
 
-A source is a file, or `source.toml` in a folder with its tables as they were printed (`[[tables]]`,
-specs/printed_table.py). A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a table. Its columns are
-axes (they select cases) and quantities (the measured values); see reports/published/conv2d-gce.toml. A number belongs
-to every case that has all the axes of its row: an axis that is not given may have any value.
+A source is a file, or `source.toml` in a folder with its tables as they were printed (`[[tables]]`, see
+specs/printed_table.py). A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a
+table. Its columns are axes (they select cases) and quantities (the measured values); see
+reports/published/conv2d-gce.toml. A number belongs to every case that has all the axes of its row: an axis that is not
+given may have any value.
 """
 
 import difflib
@@ -209,16 +210,13 @@ class Source(toml.Spec):
         return self
 
     @model_validator(mode="after")
-    def with_listed_hardware(self) -> "Source":
-        """The source. Raises ValueError where its numbers are of hardware that it does not list."""
+    def _hardware_is_listed(self) -> "Source":
         listed = [hardware.name for hardware in self.hardware]
         for hardware in self.hardware:
             for other in hardware.beside:
                 if other not in listed:
                     raise ValueError(f"hardware '{hardware.name}': beside: {unknown('hardware', other, listed)}")
-        for number, table in enumerate(self.numbers):
-            if table.hardware not in listed:
-                raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
+        _check_hardware(self.hardware, self.numbers)
         return self
 
     @model_validator(mode="after")
@@ -284,9 +282,18 @@ def read_source(path: Path, words: Vocabulary) -> Source:
         for values in table.tables(reading.numbers):
             numbers.append(toml.made(f"{path}: {table.file}", values, Numbers, words))
     try:
-        return source.model_copy(update={"numbers": tuple(numbers)}).with_listed_hardware()
+        _check_hardware(source.hardware, numbers)
     except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{path}: tables: {error}") from error
+    return source.model_copy(update={"numbers": tuple(numbers)})
+
+
+def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) -> None:
+    """Raise ValueError where numbers are of hardware that the source does not list."""
+    listed = [each.name for each in hardware]
+    for number, table in enumerate(numbers):
+        if table.hardware not in listed:
+            raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
 
 
 def read_table(folder: Path, source: Source, table: PrintedTable, words: Vocabulary) -> TableReading:
