@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.headers import BATCH_SIZE, Proposal, batch_by_arithmetic, proposal
+from tsuishi.adopt.headers import BATCH_SIZE, ColumnMap, batch_by_arithmetic, column_map
 from tsuishi.adopt.printed_values import MODEL, NOT_HERE, NamedFacts, PrintedValues, facts_of
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
+from tsuishi.base.errors import UserError
 from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import Value
 from tsuishi.specs.grids import Grid, grids
@@ -44,7 +45,7 @@ class AdoptedTable:
     number: int
     grid: Grid
     named: NamedFacts
-    proposed: Proposal
+    proposed: ColumnMap
     spec: PrintedTable | None = None
     reading: TableReading = field(default_factory=TableReading)
     # The name and the title of its line in charts: its hardware, and the releases where these tell tables apart.
@@ -83,11 +84,11 @@ class Adoption:
         return sum(len(table.reading.numbers) for table in self.tables)
 
     def refused(self) -> Counter[tuple[str, str]]:
-        """How many number cells are refused, by reason and by what it is about."""
+        """How many number cells are refused, by reason and subject."""
         found = Counter((cell.why, cell.what) for table in self.tables for cell in table.reading.refused)
         for table in self.tables:
             if table.unread:
-                found["table", table.unread] += _number_cells(table.grid)
+                found["table", table.unread] += _number_cells(table)
         return found
 
 
@@ -97,10 +98,14 @@ def adopt(
     """The adoption of all tables of the files as the source `name`."""
     values, adoption = PrintedValues(words), Adoption(name)
     for file in files:
-        for number, grid in enumerate(grids(file.name, file.text), start=1):
+        try:
+            found = grids(file.name, file.text)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{file.name}: not valid: {error}") from error
+        for number, grid in enumerate(found, start=1):
             stem = file.name.rpartition(".")[0] or file.name
             named = facts_of(stem, grid.heading, values, sheets)
-            table = AdoptedTable(file, number, grid, named, proposal(grid, words, values, said.columns))
+            table = AdoptedTable(file, number, grid, named, column_map(grid, words, values, said.columns))
             by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
             table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED
             adoption.tables.append(table)
@@ -131,11 +136,13 @@ def _adopt_table(
     """Make the map of a table, and read its cells."""
     proposed, named = table.proposed, table.named
     held = proposed.axes
-    case = {axis: value for axis, value in {**named.case, **said.case}.items() if axis not in held}
+    common = {axis: value for axis, text in proposed.common.items() if (value := values(axis, text)) is not None}
+    named.refused += [f"{axis} {text}" for axis, text in proposed.common.items() if axis not in common]
+    case = {axis: value for axis, value in {**named.case, **common, **said.case}.items() if axis not in held}
     if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
         case[BATCH_SIZE] = batch
         named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
-    table.unread = _unread(table, held | {*case}, {*said.case}, words)
+    table.unread = _unread(table, held | {*case}, {*said.case})
     if table.unread:
         return
     for axis, texts in _texts(table).items():
@@ -165,14 +172,13 @@ def _adopt_table(
     table.reading = table.spec.read(table.grid, adoption.values, words.networks)
 
 
-def _unread(table: AdoptedTable, known: set[str], said: set[str], words: Vocabulary) -> str:
+def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     """Why no cell of a table is read; empty where its cells are read. known: the axes that it says, or that are said.
 
     A number without its network or its batch size would belong to every case.
     """
     proposed = table.proposed
-    quantities = [each.holds for each in proposed.columns if each.holds in words.quantities]
-    if not quantities and proposed.across is None:
+    if proposed.across is None and not any(map(proposed.is_quantity, proposed.columns)):
         return "no column holds a quantity with a unit"
     elsewhere = proposed.axes | said
     if refused := [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]:
@@ -208,5 +214,8 @@ def _texts(table: AdoptedTable) -> dict[str, list[str]]:
     return texts
 
 
-def _number_cells(grid: Grid) -> int:
-    return sum(cell[:1].isdigit() for row in grid.rows for cell in row)
+def _number_cells(table: AdoptedTable) -> int:
+    """How many number cells a table has that is not read: those of columns that are not taken for another thing."""
+    others = {column.name for column in table.proposed.columns if not table.proposed.is_quantity(column)}
+    places = [index for index, name in enumerate(table.grid.header) if name not in others]
+    return sum(row[place][:1].isdigit() for row in table.grid.rows for place in places if place < len(row))

@@ -15,19 +15,12 @@ from tsuishi.specs.vocabulary import Vocabulary
 _STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
 BATCH_SIZE, _PER_DEVICE = "batch_size", "batch size of a device"
 
-# Headers of axes and of facts, in lower case.
-_HEADERS: tuple[tuple[str, str], ...] = (
-    (MODEL, r"(?:dl )?(?:model|network|net|arch|architecture|backbone)(?: name)?|name"),
-    (BATCH_SIZE, r"(?:\w+ )?(?:global )?(?:batch ?size|batch|bs|bsz)(?: \(global\))?"),
-    (_PER_DEVICE, r"(?:batch ?size|batch|bs) ?(?:/|per) ?(?:gpu|device|card)|images ?/ ?gpu"),
-    (DEVICES, r"(?:#|no\.? of |num(?:ber of)? ?|n )?(?:gpus?|devices)(?: count)?|gpu count"),
-    ("precision", r"(?:precision|dtype|data ?type|amp)"),
-    ("layout", r"(?:memory |data )?(?:layout|format)"),
-    ("mode", r"mode|phase|task"),
-    ("execution", r"execution|compile[dr]?"),
-    (IMAGE_SIZE, r"(?:\w+ )?(?:img|image|input)(?: size| res(?:olution)?)|resolution"),
-    (PARAMETERS, r"(?:#\s?)?param(?:eter)?s?(?: count)?(?: ?\(m\))?|num param(?:eter)?s"),
-)
+# Headers of other things than axes, in lower case.
+_HEADERS = {
+    _PER_DEVICE: r"(?:batch ?size|batch|bs) ?(?:/|per) ?(?:gpu|device|card)|images ?/ ?gpu",
+    IMAGE_SIZE: r"(?:\w+ )?(?:img|image|input)(?: (?:img|image))?(?: size| res(?:olution)?)|resolution",
+    PARAMETERS: r"(?:#\s?)?param(?:eter)?s?(?: count)?(?: ?\(m\))?|num param(?:eter)?s",
+}
 _RATE = re.compile(
     r"\b(?P<what>images?|imgs?|im|inf|inferences?|samples?|examples?|frames|pictures|tokens?|its?|iter|iterations?|steps?|batch(?:es)?)"
     r" ?(?:/|per) ?(?P<per>s|secs?|seconds?|min|minutes?)\b"
@@ -60,7 +53,7 @@ _HARDWARE_HEADER = re.compile(
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Taken:
     """What a column was taken for, and why. `holds` is empty for a column that is not read."""
 
     header: str
@@ -69,54 +62,66 @@ class Evidence:
 
 
 @dataclass
-class Proposal:
+class ColumnMap:
     """What the columns of a table hold."""
 
     columns: list[PrintedColumn] = field(default_factory=list)
     across: Across | None = None
     batch_per_device: bool = False
     decimal: numerals.Decimal = "."
-    evidence: list[Evidence] = field(default_factory=list)
+    # Texts of axes in headers that hold for the whole table.
+    common: dict[str, str] = field(default_factory=dict)
+    evidence: list[Taken] = field(default_factory=list)
 
     def take(self, column: PrintedColumn, why: str) -> None:
-        """Take a column for what it holds."""
+        """Take a column for a quantity, an axis or a fact."""
         unit = f", printed x {column.scale:g}" if column.scale != 1 else ""
         unit = f", {column.scale:g} / printed" if column.inverse else unit
         case = "".join(f", {axis} {text}" for axis, text in column.case.items())
         case += ", of this hardware" if column.hardware else ""
         self.columns.append(column)
-        self.evidence.append(Evidence(column.name, column.holds + unit + case, why))
+        self.evidence.append(Taken(column.name, column.holds + unit + case, why))
 
     @property
     def axes(self) -> set[str]:
         """The axes of which columns, headers or words give values."""
         found = {column.holds for column in self.columns} | ({self.across.axis} if self.across else set())
         found |= {axis for column in self.columns for axis in column.case}
-        return found | {axis for column in self.columns for axes in column.also.values() for axis in axes}
+        return found | {axis for column in self.columns if column.holds == WORDS for axis in _axes_of(column)}
+
+    @staticmethod
+    def is_quantity(column: PrintedColumn) -> bool:
+        """Whether a column was taken for a quantity."""
+        return column.holds.endswith(("_s", "_per_s"))
 
     def holds(self, what: str) -> bool:
         """Whether a column is taken for it already."""
         return any(column.holds == what for column in self.columns)
 
 
-def proposal(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mapping[str, str]) -> Proposal:
+def _axes_of(column: PrintedColumn) -> set[str]:
+    return {axis for axes in column.also.values() for axis in axes}
+
+
+def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mapping[str, str]) -> ColumnMap:
     """What the columns of a grid hold.
 
     given: what a person says of columns by header; `all`: of those whose headers are values of axes. Raises UserError.
     """
-    proposed = Proposal(decimal=_decimal_of(grid))
+    proposed = ColumnMap(decimal=_decimal_of(grid))
     cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
     unsure: list[int] = []
     for index, name in enumerate(grid.header):
         if name in given:
             proposed.take(given_column(name, given[name], words), "as given")
-        elif not _fact_or_axis(proposed, name, cells[index], named):
+        elif not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
     headers = {index: named.within(grid.header[index]) for index in unsure}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
     for index, (case, left) in headers.items():
         name = grid.header[index]
-        numbers = sum(number_in(cell, proposed.decimal) is not None for cell in cells[index])
+        names = sum(map(is_hardware, cells[index])) * 2 > len(cells[index])
+        numbers = not names and any(number_in(cell, proposed.decimal) is not None for cell in cells[index])
         if of_networks and numbers and MODEL not in case and not is_hardware(name):
             case = {**case, MODEL: left or name}
         if not numbers:
@@ -124,7 +129,20 @@ def proposal(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mapping
         elif not _quantity(proposed, name, case, cells[index], given.get("all"), words):
             _by_arithmetic(proposed, grid, index, name)
     _across(proposed, grid)
+    _common(proposed)
     return proposed
+
+
+def _common(proposed: ColumnMap) -> None:
+    """Take the axes that headers give in one value alone for the whole table: "inference time" beside "fps"."""
+    texts: dict[str, set[str]] = {}
+    for column in proposed.columns:
+        for axis, text in column.case.items():
+            texts.setdefault(axis, set()).add(str(text))
+    proposed.common = {axis: found.pop() for axis, found in texts.items() if len(found) == 1}
+    for index, column in enumerate(proposed.columns):
+        case = {axis: text for axis, text in column.case.items() if axis not in proposed.common}
+        proposed.columns[index] = column.model_copy(update={"case": case})
 
 
 def _decimal_of(grid: Grid) -> numerals.Decimal:
@@ -135,7 +153,7 @@ def _decimal_of(grid: Grid) -> numerals.Decimal:
     return "," if only.count(-1) > only.count(1) else "."
 
 
-def _words(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedValues) -> None:
+def _words(proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedValues) -> None:
     """Take a column of words for the hardware of its row, for several axes, or for nothing."""
     known = sum(map(is_hardware, cells))
     also: dict[str, Axes] = {text: case for text in dict.fromkeys(cells) if (case := named.case_of(text))}
@@ -149,10 +167,10 @@ def _words(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedVa
             "cells are values of " + ", ".join(dict.fromkeys(axis for case in also.values() for axis in case)),
         )
     else:
-        proposed.evidence.append(Evidence(name or "(no header)", "", "words"))
+        proposed.evidence.append(Taken(name or "(no header)", "", "words"))
 
 
-def _across(proposed: Proposal, grid: Grid) -> None:
+def _across(proposed: ColumnMap, grid: Grid) -> None:
     """Say once what many columns hold that differ in the value of an axis alone, which is their header."""
     cased = [column for column in proposed.columns if column.case]
     alike = {(*column.case, column.holds, column.scale, column.inverse, column.hardware) for column in cased}
@@ -167,7 +185,7 @@ def _across(proposed: Proposal, grid: Grid) -> None:
     proposed.evidence = [each for each in proposed.evidence if each.header not in names]
     unit = f", printed x {first.scale:g}" if first.scale != 1 else ""
     headers = f"{first.name}, {cased[1].name}, and {len(cased) - 2} more"
-    proposed.evidence.append(Evidence(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
+    proposed.evidence.append(Taken(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
 
 
 def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
@@ -197,16 +215,19 @@ def _without_scatter(header: str) -> str:
     return re.sub(r"\(?(?:mean ?)?(?:±|\+/?-) ?(?:std|sd|se|ci|\d\d ?%)?\)?", "", _plain(header)).strip()
 
 
-def _fact_or_axis(proposed: Proposal, name: str, cells: Sequence[str], named: PrintedValues) -> bool:
+def _fact_or_axis(
+    proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedValues, words: Vocabulary
+) -> bool:
     plain = _plain(name)
-    found = next((holds for holds, header in _HEADERS if re.fullmatch(header, plain)), "")
+    headers = {**_HEADERS, **{axis: about.headers for axis, about in words.axes.items() if about.headers}}
+    found = next((holds for holds, header in headers.items() if re.fullmatch(header, plain)), "")
     known = sum(named(MODEL, cell) is not None for cell in cells)
     numbers = list(filter(None, (number_in(cell, proposed.decimal) for cell in cells)))
     if not proposed.holds(MODEL) and known * 2 > len(cells) and not numbers:
         proposed.take(PrintedColumn(name=name, holds=MODEL), f"{known} of {len(cells)} cells are networks here")
         return True
     # A column "Model" may be of processors, a column "GPU" of their names, a column "batch" of times.
-    is_words = found in (MODEL, "precision", "layout", "mode", "execution")
+    is_words = found in words.axes and not words.axes[found].is_number
     if not found or proposed.holds(found) or (is_words and numbers):
         return False
     if found in (BATCH_SIZE, _PER_DEVICE, DEVICES) and not numbers:
@@ -223,7 +244,7 @@ def _fact_or_axis(proposed: Proposal, name: str, cells: Sequence[str], named: Pr
         proposed.batch_per_device = True
         proposed.take(PrintedColumn(name=name, holds=BATCH_SIZE), "the header; times the devices")
     else:
-        also = {
+        also: dict[str, Axes] = {
             text: {"strategy": "none"} for text in cells if found == DEVICES and number_in(text, proposed.decimal) == 1
         }
         proposed.take(PrintedColumn(name=name, holds=found, also=also), "the header")
@@ -231,7 +252,7 @@ def _fact_or_axis(proposed: Proposal, name: str, cells: Sequence[str], named: Pr
 
 
 def _quantity(
-    proposed: Proposal, name: str, case: Mapping[str, str], cells: Sequence[str], given: str | None, words: Vocabulary
+    proposed: ColumnMap, name: str, case: Mapping[str, str], cells: Sequence[str], given: str | None, words: Vocabulary
 ) -> bool:
     """Take a column for a quantity: its unit is in the header or in its cells, or is given for all such columns."""
     quantity, why = quantity_of(name), "the unit in its header"
@@ -278,9 +299,9 @@ def quantity_of(header: str) -> tuple[str, float, bool] | None:
     return None
 
 
-def _by_arithmetic(proposed: Proposal, grid: Grid, index: int, name: str) -> None:
+def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> None:
     """Take a column of times for the step, in the unit by which rate x time is the batch size."""
-    places = {column.holds: grid.header.index(column.name) for column in proposed.columns if not column.case}
+    places = {column.holds: grid.header.index(column.name) for column in proposed.columns}
     if _TIMED.search(_plain(name)) and _STEP not in places and {_IMAGES, BATCH_SIZE} <= places.keys():
         found = [
             [number_in(row[place], proposed.decimal) for place in (places[_IMAGES], index, places[BATCH_SIZE])]
@@ -296,13 +317,13 @@ def _by_arithmetic(proposed: Proposal, grid: Grid, index: int, name: str) -> Non
                 proposed.take(PrintedColumn(name=name, holds=_STEP, scale=seconds), why)
                 return
     if _OTHER.search(_without_scatter(name)):
-        proposed.evidence.append(Evidence(name, "", "no mean of whole steps"))
+        proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
         return
     without = "no unit in its header" if _TIMED.search(_plain(name)) or _RATED.search(_plain(name)) else "not known"
-    proposed.evidence.append(Evidence(name, "", without))
+    proposed.evidence.append(Taken(name, "", without))
 
 
-def batch_by_arithmetic(grid: Grid, proposed: Proposal) -> int:
+def batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
     """The batch size that rate x time is in every row; 0 where the rows differ, or either is not in the table."""
     places = {column.holds: column for column in proposed.columns}
     if not {_IMAGES, _STEP} <= places.keys():

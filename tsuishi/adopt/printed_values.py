@@ -1,7 +1,7 @@
 """Our values of axes for the texts that people print, and the facts in a file's name, a heading or a header."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.machine.data_sheets import DataSheet
@@ -9,29 +9,6 @@ from tsuishi.specs.case import Value
 from tsuishi.specs.vocabulary import Vocabulary
 
 MODEL, DEVICES, _BATCH_SIZE = "model", "devices", "batch_size"
-# Texts in lower case, letters and digits only. An empty value: known, and no case here.
-_VALUES: Mapping[str, Mapping[str, str]] = {
-    "mode": {
-        **dict.fromkeys(("train", "training"), "training"),
-        **dict.fromkeys(("infer", "inference", "eval", "evaluation"), "inference"),
-    },
-    "precision": {
-        **dict.fromkeys(("fp32", "float32", "float", "single"), "fp32"),
-        **dict.fromkeys(("amp", "mixed", "mixedprecision", "ampfp16"), "amp_fp16"),
-        **dict.fromkeys(("ampbf16", "ampbfloat16"), "amp_bf16"),
-        "tf32": "tf32",
-        **dict.fromkeys(("half", "fp16", "float16", "bf16", "bfloat16", "double", "fp64", "float64", "int8"), ""),
-    },
-    "layout": {
-        **dict.fromkeys(("nchw", "channelsfirst"), "channels_first"),
-        **dict.fromkeys(("nhwc", "channelslast"), "channels_last"),
-    },
-    "execution": {
-        **dict.fromkeys(("eager", "native"), "native"),
-        **dict.fromkeys(("compiled", "compile", "dynamo", "inductor", "torchcompile"), "compiled"),
-        **dict.fromkeys(("trt", "tensorrt", "onnx", "onnxruntime", "openvino", "jit", "torchscript"), ""),
-    },
-}
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
@@ -73,16 +50,22 @@ class PrintedValues:
     """Our values for printed texts."""
 
     def __init__(self, words: Vocabulary) -> None:
-        self._models = {plain(str(value)): value for value in words.axes[MODEL].values}
+        self._models = {plain(value): value for value in words.axes[MODEL].values}
         self._axes = words.axes
+        # Our value by text and axis; empty where no case has the value.
+        self._values: dict[str, dict[str, str]] = {}
+        for name, axis in words.axes.items():
+            known = {text: value for value, texts in axis.printed.items() for text in (plain(value), *texts)}
+            if known:
+                self._values[name] = {**dict.fromkeys(axis.printed_elsewhere, ""), **known}
 
     def __call__(self, axis: str, text: str) -> Value | None:
         """Our value for a printed text; None where there is none."""
         if axis == MODEL:
             # "resnet50 (ms)": a unit stands behind the name.
             return self._models.get(plain(text)) or self._models.get(plain(re.sub(r"\s*[(\[].*", "", text)))
-        if axis in _VALUES:
-            return _VALUES[axis].get(plain(text)) or None
+        if axis in self._values:
+            return self._values[axis].get(plain(text)) or None
         number = re.fullmatch(r"\D*?(\d+)(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
         return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
 
@@ -91,7 +74,7 @@ class PrintedValues:
         found: dict[str, Value] = {}
         for text in texts:
             value = self(axis, text)
-            if value is None and axis in _VALUES and plain(text) in _VALUES[axis]:
+            if value is None and plain(text) in self._values.get(axis, {}):
                 value = NOT_HERE.format(text)
             if value is not None and str(value) != text:
                 found[text] = value
@@ -129,13 +112,12 @@ class PrintedValues:
             else {}
         )
 
-    @staticmethod
-    def _next(tokens: Sequence[str]) -> tuple[int, str]:
+    def _next(self, tokens: Sequence[str]) -> tuple[int, str]:
         """The axis that the first tokens give a value of, and how many these are; else one token, and none."""
         for size in (3, 2, 1):
             if len(tokens) >= size:
                 text = plain("".join(tokens[:size]))
-                if axis := next((axis for axis, known in _VALUES.items() if text in known), ""):
+                if axis := next((axis for axis, known in self._values.items() if text in known), ""):
                     return size, axis
         return 1, ""
 

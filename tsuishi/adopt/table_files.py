@@ -131,12 +131,12 @@ def _content(client: "PyPIClient", address: str, network: Network) -> bytes:
 
 def _licences_above(client: "PyPIClient", address: str, network: Network) -> Iterator[Licence]:
     """The first licence in the folder of an address, or in those above."""
-    folder = urljoin(address, ".")
-    while urlsplit(folder).path.strip("/"):
+    folder, inner = urljoin(address, "."), ""
+    while folder != inner:
         for name in _LICENCE_FILES[:2]:
             try:
                 text = _content(client, urljoin(folder, name), network).decode(errors="replace")
             except UserError:
                 continue
             yield Licence(_name_of(text), text)
-        folder = urljoin(folder, "..")
+        folder, inner = urljoin(folder, ".."), folder

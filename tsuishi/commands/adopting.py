@@ -69,7 +69,7 @@ def _pairs(option: str, text: str) -> dict[str, str]:
 def _show(chain: Chain, adoption: Adoption) -> None:
     """Print the evidence, the count of cells, and the reasons of refusals."""
     screen = chain.session.screen
-    screen.table("What is taken for what", ("in the table", "taken for", "why"), adoption.evidence)
+    screen.table("The map of the tables", ("in the table", "taken for", "why"), adoption.evidence)
     refused, mapped = adoption.refused(), adoption.mapped()
     total = mapped + sum(refused.values())
     assumed = dict.fromkeys(text for table in adoption.tables for text in table.assumed)

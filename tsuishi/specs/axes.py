@@ -67,6 +67,11 @@ class Axis(toml.Spec):
     words_of: dict[str, toml.Texts] = {}
     # The title of a chart's axis; without it the label and the unit.
     title: toml.Texts | None = None
+    # How published tables print it: a pattern of headers in lower case, texts by value, and texts of values that no
+    # case has. Texts are letters and digits in lower case.
+    headers: str = ""
+    printed: dict[str, tuple[str, ...]] = {}
+    printed_elsewhere: tuple[str, ...] = ()
     # The usual value. Ids, trials' names and words leave it out, except the places in `kept_in`.
     usual: Value | None = None
     kept_in: tuple[Place, ...] = ()

@@ -68,7 +68,7 @@ def _of_json(value: Any) -> list[Grid]:
     """The table of a list of objects, of objects by name, or of lists by column."""
     if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
         value = [{"name": name, **each} for name, each in value.items()]
-    if isinstance(value, Mapping) and value and all(isinstance(each, list) for each in value.values()):
+    if isinstance(value, Mapping) and value and all(map(_is_column, value.values())):
         value = [dict(zip(value, row, strict=False)) for row in zip(*value.values(), strict=False)]
     if isinstance(value, Mapping):
         return [grid for each in value.values() if isinstance(each, list | Mapping) for grid in _of_json(each)]
@@ -77,6 +77,10 @@ def _of_json(value: Any) -> list[Grid]:
     flat = [_flat(each) for each in value]
     header = list(dict.fromkeys(key for each in flat for key in each))
     return _grid([header, *([each.get(key, "") for key in header] for each in flat)])
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, list) and not any(isinstance(each, Mapping | list) for each in value)
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
@@ -124,9 +128,11 @@ class _TableReader(HTMLParser):
             self._heading.append("\n")
         if tag == "table":
             self._rows, self._headers, self._below = [], 0, {}
-        elif self._rows is None:
+        if tag == "table" or self._rows is None:
             return
-        elif tag == "tr":
+        if self._cell is not None and tag in ("tr", "td", "th"):
+            self.handle_endtag("td")  # which HTML may leave out
+        if tag == "tr":
             self._rows.append([])
             self._heads = []
         elif tag in ("td", "th") and self._rows:
@@ -142,14 +148,14 @@ class _TableReader(HTMLParser):
             self._heading = None
         if self._rows is None:
             return
-        if tag in ("td", "th") and self._cell is not None:
+        if self._cell is not None and tag in ("td", "th", "tr", "table"):
             row, (columns, rows) = self._rows[-1], self._spans
             for _ in range(columns):
                 if rows > 1:
                     self._below[len(row)] = rows - 1, len(self._rows) - 1
                 row.append("".join(self._cell))
             self._cell = None
-        elif tag == "tr" and self._rows:
+        if tag == "tr" and self._rows:
             self._fill()
             if self._headers == len(self._rows) - 1 and self._heads and all(self._heads):
                 self._headers += 1

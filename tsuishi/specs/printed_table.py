@@ -1,4 +1,4 @@
-"""Published tables that stay as they were printed, and the map that says what stands in which column.
+"""Published tables that stay unchanged, and the map that says which column holds which axis or quantity.
 
 `[[tables]]` of a source names a file beside it, and what its columns hold. Every number cell of the file is either a
 number of a case, or refused with the reason: nothing is left out in silence.
@@ -65,7 +65,7 @@ class Across(toml.Spec):
 
 
 @dataclass(frozen=True)
-class PrintedNumber:
+class CaseNumber:
     """A number cell that is a number of a case: row from 0, header, text, axes; `value` in the unit of its quantity.
 
     hardware: as the row prints it; empty where the table has no column of it.
@@ -95,7 +95,7 @@ class RefusedCell:
 class TableReading:
     """The number cells of a table: those of cases, and those that are refused."""
 
-    numbers: list[PrintedNumber] = field(default_factory=list)
+    numbers: list[CaseNumber] = field(default_factory=list)
     refused: list[RefusedCell] = field(default_factory=list)
 
 
@@ -161,7 +161,7 @@ class PrintedTable(toml.Spec):
         """Every number cell of the table. names: our values of axes by printed text. facts: of networks, by name."""
         return _Reader(self, self._words, grid, names, facts).read()
 
-    def tables(self, numbers: Sequence[PrintedNumber]) -> Iterator[dict[str, Any]]:
+    def tables(self, numbers: Sequence[CaseNumber]) -> Iterator[dict[str, Any]]:
         """The numbers as tables of a source (`[[numbers]]`); several readings of a case and quantity are an array."""
         cases: dict[tuple[str, tuple[tuple[str, Value], ...]], dict[str, list[float]]] = {}
         for number in numbers:
@@ -176,7 +176,7 @@ class PrintedTable(toml.Spec):
             of = {"suite": self.suite, "hardware": hardware, "framework": self.framework, "note": self.file}
             yield {**of, "columns": [*axes_of, *quantities], "rows": rows}
 
-    def hardware_of(self, number: PrintedNumber) -> str:
+    def hardware_of(self, number: CaseNumber) -> str:
         """The name of a number's hardware."""
         return slug(f"{number.hardware} {self.hardware}") if number.hardware else self.hardware
 
@@ -224,7 +224,7 @@ class _Reader:
                     axes = self._axes(common, facts, column)
                     value = self._value(text, column)
                     reading.numbers.append(
-                        PrintedNumber(number, name, text, axes, column.holds, value, column.hardware or hardware)
+                        CaseNumber(number, name, text, axes, column.holds, value, column.hardware or hardware)
                     )
                 except _Refused as refused:
                     if text or refused.why == "row":
@@ -240,10 +240,10 @@ class _Reader:
         ]
         if not unread:
             return reading
-        alike: dict[tuple[Any, ...], list[PrintedNumber]] = defaultdict(list)
+        alike: dict[tuple[Any, ...], list[CaseNumber]] = defaultdict(list)
         for number in reading.numbers:
             alike[tuple(number.axes.items()), number.hardware, number.quantity].append(number)
-        kept: list[PrintedNumber] = []
+        kept: list[CaseNumber] = []
         for numbers in alike.values():
             rows = [self._grid.rows[number.row] for number in numbers]
             by = [index for index in unread if len({row[index] for row in rows}) > 1 and _are_words(rows, index)]

@@ -1,6 +1,6 @@
 """Published numbers with their sources, from reports/published/<source>.toml.
 
-A source is a file, or `source.toml` in a folder with its tables as they were printed (`[[tables]]`, see
+A source is a file, or `source.toml` in a folder with its unchanged tables (`[[tables]]`, see
 specs/printed_table.py). A file describes a source and holds its tables nearly as printed. Each `[[numbers]]` is a
 table. Its columns are axes (they select cases) and quantities (the measured values); see
 reports/published/conv2d-gce.toml. A number belongs to every case that has all the axes of its row: an axis that is not

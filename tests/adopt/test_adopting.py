@@ -1,0 +1,140 @@
+"""`invoke adopt` as a user calls it: what it writes, that the suite can be planned, and what it refuses."""
+
+import functools
+import shutil
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_tasks import REAL, checkout, invoke
+from tsuishi.specs.source import read_source
+from tsuishi.specs.vocabulary import vocabulary
+
+MIT = "MIT License\n\nPermission is hereby granted, free of charge, to any person\n"
+TABLE = """model,batch_size,fp32 img/s,amp img/s
+cnn10,64,"1,200.5",2300
+resnet50,64,300,OOM
+xcit_large_24,64,20,30
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A checkout with all suites, and the environments' files."""
+    made = checkout(tmp_path / "checkout", "ok")
+    for folder in ("suites", "images"):
+        shutil.rmtree(made / folder)
+        shutil.copytree(REAL.root / folder, made / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return made
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server that gives the files of a folder."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *given: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def theirs(tmp_path: Path, licence: str = MIT) -> Path:
+    folder = tmp_path / "theirs"
+    (folder / "results").mkdir(parents=True)
+    (folder / "results" / "bench-train-rtx3090.csv").write_text(TABLE)
+    if licence:
+        (folder / "LICENSE").write_text(licence)
+    return folder
+
+
+def test_a_table_from_an_address_becomes_a_source_and_a_suite(tmp_path: Path, root: Path) -> None:
+    with served(theirs(tmp_path)) as address:
+        given = f"{address}/results/bench-train-rtx3090.csv"
+        shown = invoke(root, "adopt", given, "--source", "bench", "--plan")
+        assert shown.returncode == 0, shown.stdout + shown.stderr
+        assert not (root / "reports" / "published" / "bench").exists()
+        done = invoke(root, "adopt", given, "--source", "bench", "--framework", "torch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 of 6 numbers are cases here" in done.stdout
+    assert "written: reports/published/bench: 3 numbers of cases" in done.stdout
+    assert "written: suites/bench.toml: 3 cases" in done.stdout
+    folder = root / "reports" / "published" / "bench"
+    assert (folder / "bench-train-rtx3090.csv").read_text() == TABLE
+    assert (folder / "LICENSE").read_text() == MIT
+    written = tomllib.loads((folder / "source.toml").read_text())
+    assert written["tables"][0]["address"] == given
+    assert written["notes"] == ["the licence of its tables: MIT"]
+    source = read_source(folder / "source.toml", vocabulary(root / "suites"))
+    found = {(each.axes["model"], each.axes["precision"]): each.value for each in source.flat()}
+    assert found == {("cnn10", "fp32"): 1200.5, ("cnn10", "amp_fp16"): 2300.0, ("resnet50", "fp32"): 300.0}
+    listed = invoke(root, "list", "--sources")
+    assert "GeForce RTX 3090" in listed.stdout
+    planned = invoke(root, "run-suite", "--plan", "--suite", "bench", "--env", "host", "--accelerator", "cpu")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+
+
+def test_without_a_licence_only_the_numbers_in_use_are_kept(tmp_path: Path, root: Path) -> None:
+    table = theirs(tmp_path, licence="") / "results" / "bench-train-rtx3090.csv"
+    done = invoke(root, "adopt", str(table), "--source", "bench")
+    assert done.returncode == 0, done.stdout + done.stderr
+    folder = root / "reports" / "published" / "bench"
+    (kept,) = folder.glob("*.csv")
+    assert kept.read_text() == 'model,batch_size,fp32 img/s,amp img/s\ncnn10,64,"1,200.5",2300\nresnet50,64,300,OOM\n'
+    assert not (folder / "LICENSE").exists()
+    assert tomllib.loads((folder / "source.toml").read_text())["tables"][0]["original"]
+    assert len(list(read_source(folder / "source.toml", vocabulary(root / "suites")).flat())) == 3
+
+
+def test_an_altered_table_is_refused_and_a_corrected_map_is_read_again(tmp_path: Path, root: Path) -> None:
+    invoke(
+        root,
+        "adopt",
+        str(theirs(tmp_path) / "results"),
+        "--source",
+        "bench",
+        "--licence",
+        str(tmp_path / "theirs" / "LICENSE"),
+    )
+    folder = root / "reports" / "published" / "bench"
+    map_, table = folder / "source.toml", folder / "bench-train-rtx3090.csv"
+    map_.write_text(
+        map_.read_text().replace("[[hardware]]", '[values.model]\nxcit_large_24 = "wrn28_10"\n\n[[hardware]]', 1)
+    )
+    corrected = invoke(root, "list", "--sources")
+    assert corrected.returncode == 0, corrected.stderr
+    assert len(list(read_source(map_, vocabulary(root / "suites")).flat())) == 5
+    table.write_text(TABLE.replace("300", "301"))
+    altered = invoke(root, "list", "--sources")
+    assert altered.returncode != 0
+    assert "bench-train-rtx3090.csv: its SHA-256 is" in altered.stderr
+
+
+def test_mistakes_are_one_line(tmp_path: Path, root: Path) -> None:
+    folder = theirs(tmp_path)
+    table = str(folder / "results" / "bench-train-rtx3090.csv")
+    (folder / "other.csv").write_text("model,ms\nxcit,3\n")
+    (folder / "broken.json").write_text("{")
+    with served(folder) as address:
+        for given, message in (
+            ((table, "--set", "modle=x"), "--set: unknown axis 'modle'"),
+            ((table, "--set", "precision=fp31"), "--set: key 'precision'"),
+            ((table, "--columns", "x"), "--columns: write name=value, separated by commas; given: x"),
+            ((table, "--source", "conv2d"), "conv2d.toml: there already"),
+            ((str(folder / "none.csv"),), "none.csv: no such file"),
+            ((str(folder / "other.csv"), "--set", "batch_size=1"), "no number is a case here: nothing is written"),
+            ((str(folder / "broken.json"),), "broken.json: "),
+            ((f"{address}/none.csv",), "none.csv: "),
+        ):
+            refused = invoke(root, "adopt", *given)
+            assert refused.returncode == 1, (given, refused.stdout)
+            assert message in refused.stderr, given
+            assert len(refused.stderr.splitlines()) == 1, refused.stderr

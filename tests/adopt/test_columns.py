@@ -1,0 +1,203 @@
+"""What columns are taken for, on tables as people publish them (forms and numbers of public pages, shortened)."""
+
+from typing import Any
+
+import pytest
+
+from tests.words import WORDS
+from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.machine.compatibility import read_table
+
+SHEETS = read_table(Checkout().images).data_sheets
+
+
+def adopted(text: str, name: str = "table.md", **said: Any) -> Adoption:
+    file = TableFile(name, text, "0" * 64, name, Licence())
+    return adopt("a-source", [file], WORDS, SHEETS, Corrections(**said))
+
+
+def taken(adoption: Adoption) -> dict[str, str]:
+    return {text: what for text, what, _ in adoption.evidence}
+
+
+def numbers(adoption: Adoption) -> list[tuple[Any, ...]]:
+    """(axes that are not as usual, quantity, value, hardware) of each number."""
+    usual = {"nodes": 1, "execution": "native", "layout": "native", "strategy": "none", "devices": 1}
+    found = []
+    for table in adoption.tables:
+        for each in table.reading.numbers:
+            assert table.spec
+            axes = {axis: value for axis, value in each.axes.items() if usual.get(axis) != value}
+            found.append((axes, each.quantity, pytest.approx(each.value), table.spec.hardware_of(each)))
+    return found
+
+
+def case(mode: str, batch_size: int, precision: str = "fp32", model: str = "resnet50", **axes: Any) -> dict[str, Any]:
+    return {"mode": mode, "model": model, "batch_size": batch_size, "precision": precision, **axes}
+
+
+def test_rows_of_networks_with_facts_in_the_name_and_a_time_without_a_unit() -> None:
+    """huggingface/pytorch-image-models, results/."""
+    rows = "cnn10,1000.0,1024.0,1024,1.93\nresnet50,2000.0,512.0,1024,25.56\nxcit_large_24,100.0,10240.0,1024,189.1\n"
+    text = f"model,infer_samples_per_sec,infer_step_time,infer_batch_size,param_count\n{rows}"
+    found = adopted(text, "benchmark-infer-amp-nhwc-pt113-cu117-rtx3090.csv")
+    assert (
+        "infer_step_time",
+        "step_s, printed x 0.001",
+        "in ms, rate x time is the batch size in 3 of 3 rows",
+    ) in found.evidence
+    of = case("inference", 1024, "amp_fp16", layout="channels_last")
+    assert numbers(found)[2:] == [
+        (of, "throughput_images_per_s", 2000.0, "geforce-rtx-3090"),
+        (of, "step_s", 0.512, "geforce-rtx-3090"),
+    ]
+    assert found.refused() == {("model", "xcit_large_24"): 2}
+    assert found.tables[0].named.software == {"pytorch": "1.13", "cuda": "11.7"}
+
+
+def test_columns_of_networks_and_a_row_for_each_reading() -> None:
+    """ryujaehun/pytorch-gpu-benchmark, new_results/."""
+    text = "densenet121,resnet50,cnn10,vgg_small\n146.5,149.5,86.1,79.9\n140.6,86.1,85.8,79.0\n"
+    name = "GeForce RTX 2080 Ti_2_gpus__float_model_train_benchmark.csv"
+    unsaid = adopted(text, name)
+    assert unsaid.mapped() == 0
+    assert unsaid.refused() == {("table", "no column holds a quantity with a unit"): 8}
+    said = {"columns": {"all": "step_s ms"}, "case": {"batch_size": 12}, "batch_per_device": True, "framework": "torch"}
+    found = adopted(text, name, **said)
+    of = case("training", 24, devices=2, strategy="data_parallel")
+    assert numbers(found)[:2] == [
+        (of, "step_s", 0.1495, "geforce-rtx-2080-ti"),
+        ({**of, "model": "cnn10"}, "step_s", 0.0861, "geforce-rtx-2080-ti"),
+    ]
+    assert found.mapped() == 6
+    assert found.refused() == {("model", "densenet121"): 2}
+
+
+def test_units_in_cells_precision_in_headers_and_hardware_in_headings() -> None:
+    """NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets/resnet50v1.5."""
+    text = """# ResNet50 v1.5 For PyTorch
+##### Training performance: NVIDIA DGX-1 32GB (8x V100 32GB)
+
+| **GPUs** | **Throughput - FP32** | **Throughput - mixed precision** | **Throughput speedup (FP32 to mixed)** |
+|:--:|:--:|:--:|:--:|
+| 1 | 356 img/s | 1156 img/s | 3.24 x |
+| 8 | 2766 img/s | 8056 img/s | 2.91 x |
+
+##### Inference performance: NVIDIA T4
+###### FP32 Inference Latency
+
+| **Batch Size** | **Throughput Avg** | **Latency Avg** | **Latency 95%** |
+|:--:|:--:|:--:|:--:|
+| 256 | 415 img/s | 635.98 ms | 620.16 ms |
+"""
+    found = adopted(text, case={"model": "resnet50"})
+    assert numbers(found) == [
+        (case("inference", 256), "throughput_images_per_s", 415.0, "nvidia-t4"),
+        (case("inference", 256), "step_s", 0.63598, "nvidia-t4"),
+    ]
+    assert found.refused()["table", "no batch size is said (--set batch_size=...)"] == 6
+    whole = adopted(text, case={"model": "resnet50", "batch_size": 256}, framework="torch")
+    assert numbers(whole)[:4] == [
+        (case("training", 256, precision, **axes), "throughput_images_per_s", value, "nvidia-dgx-1-32gb-8x-v100-32gb")
+        for axes, precision, value in (
+            ({}, "fp32", 356.0),
+            ({}, "amp_fp16", 1156.0),
+            ({"devices": 8, "strategy": "data_parallel"}, "fp32", 2766.0),
+            ({"devices": 8, "strategy": "data_parallel"}, "amp_fp16", 8056.0),
+        )
+    ]
+    assert taken(found)["Throughput speedup (FP32 to mixed)"] == "not read"
+    assert taken(found)["Latency 95%"] == "not read"
+
+
+def test_headers_of_network_and_mode_with_rows_of_hardware() -> None:
+    """u39kun/deep-learning-benchmark. The column "Model" holds no network."""
+    text = """| Model   | resnet50 eval | resnet50 train | densenet161 eval |
+|:--------|:-----------|:------------|:-----------------|
+| Titan V | 31.3ms     | 108.8ms     | 52.4ms           |
+| 1080 Ti | 39.3ms     | 131.9ms     | 62.9ms           |
+"""
+    found = adopted(text, case={"batch_size": 16})
+    assert taken(found)["Model"] == "hardware"
+    assert numbers(found)[:2] == [
+        (case("inference", 16), "step_s", 0.0313, "titan-v"),
+        (case("training", 16), "step_s", 0.1088, "titan-v"),
+    ]
+    assert found.refused() == {("model", "densenet161"): 2}
+
+
+def test_a_column_of_words_for_several_axes_and_facts_in_a_list() -> None:
+    """sandeepkumar-skb/pytorch_experiments, torchvision_exp."""
+    text = """## ResNet50
+### Training
+* batch_size - 128
+* GPU - Tesla V100-SXM2
+
+| Setting | Iteration Time(ms) |
+| --- | --- |
+| FP32, NHWC | 412.84 |
+| AMP, NCHW | 152.20 |
+| TRT FP16, NCHW | 1.09 |
+"""
+    found = adopted(text)
+    assert numbers(found) == [
+        (case("training", 128, layout="channels_last"), "step_s", 0.41284, "tesla-v100-sxm2"),
+        (case("training", 128, "amp_fp16", layout="channels_first"), "step_s", 0.1522, "tesla-v100-sxm2"),
+    ]
+    assert found.refused() == {("Setting", "TRT FP16, NCHW"): 1}
+
+
+def test_the_batch_follows_from_rate_and_time() -> None:
+    text = """| Model Name | Input Image Size | Inference Time (ms) | Fps | Backend |
+|--|--|--|--|--|
+| ResNet-50 | 224x224 | 3.35ms | 298.8 | cuda |
+"""
+    found = adopted(text)
+    assert ("rate x time", "batch_size = 1", "in the name of the file, or a heading") in found.evidence
+    assert [(axes["batch_size"], axes["mode"]) for axes, *_ in numbers(found)] == [(1, "inference")] * 2
+
+
+def test_columns_of_hardware_and_other_networks_of_nearly_our_names() -> None:
+    text = "model | Intel E5-2650(s) | 1080Ti(3584 CUDA Cores)(s)\n-|-|-\n"
+    text += "resnet50 | 0.3807 | 0.009\nresnet50_v2 | 0.5 | 0.01\n"
+    found = adopted(text, case={"batch_size": 1, "mode": "inference"})
+    assert [(value, hardware) for _, _, value, hardware in numbers(found)] == [
+        (0.3807, "intel-e5-2650"),
+        (0.009, "1080ti-3584-cuda-cores"),
+    ]
+    assert found.refused() == {("model", "resnet50_v2"): 2}
+    parts = adopted("wide_resnet50_2 eval,resnet50 eval\n3ms,4ms\n", "t.csv", case={"batch_size": 1})
+    assert [value for _, _, value, _ in numbers(parts)] == [0.004]
+    half = adopted("resnet50 half eval,cnn10 half eval\n3ms,4ms\n", "t.csv", case={"batch_size": 1})
+    assert half.refused() == {("table", "precision half (no case here)"): 2}
+
+
+def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
+    comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "t.csv")
+    assert [value for _, _, value, _ in numbers(comma)] == [66.7, 110.25]
+    files = [
+        TableFile(f"pt{release}-train-rtx3090.csv", "model,bs,img/s\nresnet50,8,1\n", "0" * 64, "", Licence())
+        for release in ("112", "240")
+    ]
+    two = adopt("s", files, WORDS, SHEETS, Corrections())
+    assert [number[3] for number in numbers(two)] == [
+        "geforce-rtx-3090-pytorch-1-12",
+        "geforce-rtx-3090-pytorch-2-4-0",
+    ]
+
+
+def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None:
+    found = adopted("model,bs,img/s\nresnet50,8,1\n", "rtx3090_half_train.csv")
+    assert found.refused() == {("table", "precision half (no case here)"): 1}
+    column = adopted("model,bs,dtype,img/s\nresnet50,8,fp16,1\nresnet50,8,amp,2\n", "t.csv")
+    assert [axes["precision"] for axes, *_ in numbers(column)] == ["amp_fp16"]
+    assert column.refused() == {("precision", "fp16"): 1}
+
+
+@pytest.mark.parametrize("columns", [{"x": "step_s parsec"}, {"x": "stepp_s ms"}])
+def test_wrong_corrections_are_refused_with_the_nearest(columns: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="--columns: unknown"):
+        adopted("model,bs,x\nresnet50,8,1\n", "t.csv", columns=columns)
