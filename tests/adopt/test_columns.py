@@ -99,14 +99,16 @@ def test_units_in_cells_precision_in_headers_and_hardware_in_headings() -> None:
         (case("inference", 256), "step_s", 0.63598, "nvidia-t4"),
     ]
     assert found.refused()["table", "no batch size is said (--set batch_size=...)"] == 6
+    several: dict[str, Any] = {"devices": 8, "strategy": "data_parallel"}
+    none: dict[str, Any] = {}
     whole = adopted(text, case={"model": "resnet50", "batch_size": 256}, framework="torch")
     assert numbers(whole)[:4] == [
         (case("training", 256, precision, **axes), "throughput_images_per_s", value, "nvidia-dgx-1-32gb-8x-v100-32gb")
         for axes, precision, value in (
-            ({}, "fp32", 356.0),
-            ({}, "amp_fp16", 1156.0),
-            ({"devices": 8, "strategy": "data_parallel"}, "fp32", 2766.0),
-            ({"devices": 8, "strategy": "data_parallel"}, "amp_fp16", 8056.0),
+            (none, "fp32", 356.0),
+            (none, "amp_fp16", 1156.0),
+            (several, "fp32", 2766.0),
+            (several, "amp_fp16", 8056.0),
         )
     ]
     assert taken(found)["Throughput speedup (FP32 to mixed)"] == "not read"

@@ -84,7 +84,7 @@ NEW_AXIS = '[a_new_axis]\ntype = "whole number"\nlabel = "a new axis"\nusual = 3
 
 
 def test_a_new_axis_changes_no_id_and_its_usual_value_is_left_out(tmp_path: Path) -> None:
-    shutil.copytree(SUITES, tmp_path / "suites", ignore=shutil.ignore_patterns("workloads"))
+    shutil.copytree(SUITES, tmp_path / "suites", ignore=shutil.ignore_patterns("*.py"))
     axes = tmp_path / "suites" / "axes.toml"
     axes.write_text(NEW_AXIS + axes.read_text(encoding="utf-8"), encoding="utf-8")
     wider = vocabulary(tmp_path / "suites")
@@ -174,8 +174,8 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         (
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
             "s.toml: groups[1].axes: key 'model': "
-            "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'resnet50', 'decoder_tiny', 'decoder_small' or "
-            "'decoder_gpt2'; given: 'cnn11'",
+            "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'resnet50', 'decoder_tiny', 'decoder_small', "
+            "'decoder_gpt2', 'mobilenet_v2', 'resnet101', 'resnet152', 'resnet18', 'resnet34' or 'vgg16'; given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),
         (

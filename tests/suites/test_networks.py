@@ -1,6 +1,10 @@
 """The networks as data, and the plain NumPy that everything is held to, against sums written out by hand."""
 
+import hashlib
 import itertools
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,6 +47,54 @@ def convolved(images, kernel, stride):
                 for of in range(images.shape[3]):
                     outputs[n, y, x, to] += float(images[n, row, column, of]) * float(kernel[a, b, of, to])
     return outputs
+
+
+def test_a_depthwise_convolution_convolves_each_channel_by_itself_and_relu6_ends_at_6() -> None:
+    layers = [networks.Conv(2, 3, 2, True, depthwise=True), networks.Relu6(), networks.Flatten()]
+    network = networks.Network("depthwise", (5, 4, 2), layers, 20)
+    images = np.random.RandomState(0).uniform(-9, 9, (3, 5, 4, 2)).astype(np.float32)
+    kernel, bias = weights = random_weights(network)
+    assert kernel.shape == (3, 3, 1, 2)
+    alone = [convolved(images[..., [channel]], kernel[..., [channel]], 2) for channel in range(2)]
+    expected = np.clip(np.concatenate(alone, axis=3) + bias, 0, 6)
+    assert (expected == 6).any()
+    got = networks_numpy.logits(network, weights, images, True)
+    np.testing.assert_allclose(got, expected.reshape(3, -1), rtol=1e-9)
+    assert networks.multiply_adds(network) == 3 * 2 * 9 * 2
+
+
+def test_the_first_weights_of_a_network_stay_the_same() -> None:
+    """The digests were made when the networks were functions of Python."""
+    digests = {"cnn10": "4d6f5c47ff0e81b7", "mlp": "8a8813c3b6329997", "vgg_small": "2678b9887ca86176"}
+    for name, digest in digests.items():
+        weights = networks.initial_weights(networks.NETWORKS[name], 0)
+        assert hashlib.sha256(b"".join(array.tobytes() for array in weights)).hexdigest()[:16] == digest
+
+
+# Trainable parameters as torchvision's documentation has them.
+PARAMETERS = {"resnet18": 11689512, "resnet34": 21797672, "resnet50": 25557032, "resnet101": 44549160}
+PARAMETERS |= {"resnet152": 60192808, "vgg16": 138357544, "mobilenet_v2": 3504872}
+
+
+def test_published_networks_have_their_published_parameters() -> None:
+    assert {name: networks.NETWORKS[name].parameters for name in PARAMETERS} == PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        (["rellu"], "unknown layer 'rellu'; known: "),
+        ([{"conv": 3, "size": 3, "strid": 2}], "unknown 'strid' in"),
+        ([{"conv": 3}], "KeyError: 'size'"),
+        ([{"dens": 3}], "KeyError: 'residual'"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_and_layer(layers: list[Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"shape": [8, 8, 3], "parameters": 1, "layers": layers}))
+    with pytest.raises(ValueError, match=message) as refused:
+        networks.read(str(path))
+    assert str(path) in str(refused.value)
 
 
 @pytest.mark.parametrize("training", [True, False])

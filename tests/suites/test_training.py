@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from common import data, networks
+from common import networks
 from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.specs.environment import Environment
 
@@ -25,17 +25,18 @@ def test_keras_with_two_replicas_learns_what_it_learns_with_one() -> None:
     assert found["update_error"] < 1e-4
 
 
+@pytest.mark.parametrize(("name", "count"), [("cnn10", BATCH), ("mobilenet_v2", 2)])
 @inside
-def test_weights_from_one_file_give_the_same_logits_everywhere(tmp_path: Path) -> None:
-    network = networks.NETWORKS["cnn10"]
+def test_weights_from_one_file_give_the_same_logits_everywhere(name: str, count: int, tmp_path: Path) -> None:
+    network = networks.NETWORKS[name]
     weights = networks.initial_weights(network, 0)
-    (images, _), _ = data.synthetic(BATCH, 0, 0)
+    images = np.random.RandomState(0).uniform(-2, 2, (count, *network.shape)).astype(np.float32)
     file = tmp_path / "weights.npz"
-    np.savez(file, images=data.normalise(images), **{f"weight{index:03d}": one for index, one in enumerate(weights)})
+    np.savez(file, images=images, **{f"weight{index:03d}": one for index, one in enumerate(weights)})
     logits = {
         (environment.name, how): np.array(rows)
         for environment in PINNED
-        for how, rows in run_inside(environment, "check_logits.py", environment.framework, "cnn10", file=file).items()
+        for how, rows in run_inside(environment, "check_logits.py", environment.framework, name, file=file).items()
     }
     # PyTorch twice, JAX, MXNet and Chainer once, TensorFlow twice: by Keras and by raw operations
     assert len(logits) == 9
@@ -115,16 +116,16 @@ def test_the_cuda_paths_of_tensorflow_1_as_far_as_a_cpu_shows_them() -> None:
     assert found["copies"]["step_relative_error"] < 1e-4
 
 
+@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50", "mobilenet_v2"])
 @inside
-def test_resnet50_as_data_is_torchvisions_to_the_last_bit() -> None:
+def test_networks_as_data_are_torchvisions_to_the_last_bit(name: str) -> None:
     """In the environments that have torchvision: the same parameters in the same order, outputs and gradients."""
     with_torchvision = [one for one in TORCH if any(pin.name == "torchvision" for pin in one.pins)]
     assert with_torchvision
     for environment in with_torchvision:
-        found = run_inside(environment, "check_resnet.py")
-        assert found["parameters"] == 25557032
+        found = run_inside(environment, "check_torchvision.py", name)
+        assert found["parameters"] == networks.NETWORKS[name].parameters
         assert found["shapes_agree"]
-        assert found["names"] == ["conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight"]
         assert found["differences"] == {"training": 0.0, "inference": 0.0}
 
 

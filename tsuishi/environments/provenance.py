@@ -59,11 +59,12 @@ def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Chec
 
 
 def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:
-    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads.
+    """The record of a trial's code: the experiment, and a hash of every program and network of the workloads.
 
     The files of a script have paths relative to that folder: it lies beside the suites.
     """
-    files = {path.relative_to(workloads).as_posix(): sha256_of(path) for path in sorted(workloads.rglob("*.py"))}
+    paths = sorted([*workloads.rglob("*.py"), *workloads.glob("networks/*.json")])
+    files = {path.relative_to(workloads).as_posix(): sha256_of(path) for path in paths}
     for file in script.files if script else ():
         files[f"../{file.path}"] = file.sha256
     made = WorkloadRecord(workload=workload, files=files)

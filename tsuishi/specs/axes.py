@@ -67,6 +67,8 @@ class Axis(toml.Spec):
     words_of: dict[str, toml.Texts] = {}
     # The title of a chart's axis; without it the label and the unit.
     title: toml.Texts | None = None
+    # Whether the names of the networks of suites/workloads/networks are values too, behind those that are listed.
+    networks: bool = False
     # How published tables print it: a pattern of headers in lower case, texts by value, and texts of values that no
     # case has. Texts are letters and digits in lower case.
     headers: str = ""

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.files import read_json
 from tsuishi.base.language import in_language, t
 from tsuishi.specs.axes import Axis, unknown_axis
 from tsuishi.specs.case import PROTOCOL, SUITE, Case, Value
@@ -187,7 +188,8 @@ class Vocabulary:
 
 def vocabulary(suites: Path) -> Vocabulary:
     """The vocabulary of the files in suites/. Raises UserError for a wrong file, and for two different descriptions."""
-    states = [(path, path.stat()) for path in sorted(suites.glob("[!.]*.toml"))]
+    paths = [*sorted(suites.glob("[!.]*.toml")), *sorted((suites / "workloads" / "networks").glob("[!.]*.json"))]
+    states = [(path, path.stat()) for path in paths]
     frameworks = frozenset(path.parent.name for path in (suites / "workloads" / "frameworks").glob("*/__init__.py"))
     return _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states), frameworks)
 
@@ -195,12 +197,13 @@ def vocabulary(suites: Path) -> Vocabulary:
 @lru_cache(maxsize=8)
 def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: frozenset[str]) -> Vocabulary:
     """The vocabulary. Files with the same time and size are read only once."""
+    networks = {path.stem: _facts(path) for path, *_ in files if path.suffix == ".json"}
     axes_file, quantities_file = suites / AXES_FILE, suites / QUANTITIES_FILE
     axes, quantities = _Collected("axis", Axis), _Collected("quantity", Quantity)
-    axes.add(axes_file, "", toml.read(axes_file))
+    axes.add(axes_file, "", _with_networks(toml.read(axes_file), networks))
     quantities.add(quantities_file, "", toml.read(quantities_file))
     everywhere, brought = frozenset(axes.by_name), {}
-    for path in (path for path, *_ in files if path not in (axes_file, quantities_file)):
+    for path in (path for path, *_ in files if path not in (axes_file, quantities_file) and path.stem not in networks):
         suite = toml.read(path)
         new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
         axes.add(path, "new_axes.", new_axes)
@@ -210,7 +213,27 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: fr
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
     _check_charts(quantities, axes.by_name)
     each = {quantity.name: quantity for described in quantities.by_name.values() for quantity in described.each()}
-    return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought, frameworks, suites.resolve())
+    ordered = _in_order(axes.by_name, everywhere)
+    return Vocabulary(ordered, each, everywhere, brought, frameworks, suites.resolve(), networks)
+
+
+def _facts(path: Path) -> NetworkFacts:
+    """The facts of a network. Raises UserError where its file has none; the workload checks its layers."""
+    described = read_json(path)
+    shape, parameters = described.get("shape"), described.get("parameters")
+    if not (isinstance(shape, list) and shape and isinstance(shape[0], int) and isinstance(parameters, int)):
+        raise UserError(f"{path}: give shape = [height, width, channels], and the number of parameters")
+    return NetworkFacts(parameters, shape[0])
+
+
+def _with_networks(tables: Mapping[str, Any], networks: Iterable[str]) -> dict[str, Any]:
+    """The tables of axes, with the names of networks among the values of those that have them."""
+    return {
+        name: {**table, "values": list(dict.fromkeys([*table.get("values", ()), *networks]))}
+        if isinstance(table, dict) and table.get("networks") is True
+        else table
+        for name, table in tables.items()
+    }
 
 
 class _Batches(toml.Spec):

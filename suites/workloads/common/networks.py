@@ -1,19 +1,31 @@
-"""The networks as data: every framework builds them from this module, and operations and bytes are counted from it.
+"""The networks of ../networks/*.json: every framework builds them, and operations and bytes are counted from them.
+
+A file is a network, and its name is that of the network: `shape`, `parameters`, `layers`. A layer without values is a
+word ("norm", "relu", "relu6", "global_average_pool", "flatten"), another is an object by its kind: "conv" (its width,
+with "size", "stride" and "bias"), "depthwise" (its size), "average_pool", "max_pool", "dense", "residual" (layers, with
+the layers of its "shortcut"); {"times": 3, "layers": [...]} stands for so many repetitions of these layers.
 
 Weights are lists of float32 arrays in a canonical order and form: layer by layer (of a Residual, the body, then the
-shortcut). A Conv has a kernel (height, width, in, out), and a bias where `bias` is True; a Norm has a scale and an
-offset; a Dense has a kernel (in, out) and a bias. The networks*.py of each framework translate.
+shortcut). A Conv has a kernel (height, width, in, out), of which `in` is 1 where it is depthwise, and a bias where
+`bias` is True; a Norm has a scale and an offset; a Dense has a kernel (in, out) and a bias. The networks*.py of each
+framework translate.
 """
 
 import collections
+import glob
+import json
+import os
 
 import numpy as np
 
 # Stride 1 keeps the size ("same"). Stride 2 pads (size - 1) // 2 on all four sides, as PyTorch does; TensorFlow's
 # "SAME" would pad a 3x3 filter at the bottom and right only.
-Conv = collections.namedtuple("Conv", "width size stride bias")
+# depthwise: each channel has a kernel of its own, and the width is that of the input.
+Conv = collections.namedtuple("Conv", "width size stride bias depthwise")
+Conv.__new__.__defaults__ = (False,)
 Norm = collections.namedtuple("Norm", "")  # over the batch
 Relu = collections.namedtuple("Relu", "")
+Relu6 = collections.namedtuple("Relu6", "")  # min(max(x, 0), 6)
 AveragePool = collections.namedtuple("AveragePool", "size")  # size x size, stride the same
 # size x size. Stride 2 pads as a Conv; with zeros, as it comes after a ReLU.
 MaxPool = collections.namedtuple("MaxPool", "size stride")
@@ -29,85 +41,76 @@ NORM_MOMENTUM = 0.9  # share of the old value in the moving statistics
 # shape: (height, width, channels) of an image. parameters: how many trainable parameters every framework must have.
 Network = collections.namedtuple("Network", "name shape layers parameters")
 
-CLASSES = 10
-IMAGENET_CLASSES = 1000
-
-
-def conv_norm_relu(width):
-    return [Conv(width, 3, 1, bias=True), Norm(), Relu()]
-
-
-def cnn10():
-    """The "10-layer CNN" of sources torch-2080ti and keras-channels-first; its structure is assumed."""
-    layers = []
-    for stage, width in enumerate((64, 128, 256)):
-        layers += [AveragePool(2)] if stage else []
-        layers += 3 * conv_norm_relu(width)
-    return layers + [GlobalAveragePool(), Dense(CLASSES)]
-
-
-def wide_resnet(depth, widening):
-    """Wide ResNet (Zagoruyko & Komodakis 2016, arXiv 1605.07146), without dropout."""
-    blocks = (depth - 4) // 6
-    layers = [Conv(16, 3, 1, bias=False)]
-    for stage, width in enumerate((16 * widening, 32 * widening, 64 * widening)):
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            second = [Norm(), Relu(), Conv(width, 3, 1, bias=False)]
-            body = [Conv(width, 3, stride, bias=False)] + second
-            if block:
-                layers += [Residual([Norm(), Relu()] + body, [])]
-            else:  # the width changes: both branches begin after the activation
-                layers += [Norm(), Relu(), Residual(body, [Conv(width, 1, stride, bias=False)])]
-    return layers + [Norm(), Relu(), GlobalAveragePool(), Dense(CLASSES)]
-
-
-def vgg_small():
-    """The VGG-style network of source towers-titanx; widths and depths are assumed, and dropout is left out."""
-    layers = []
-    for width, depth in ((64, 2), (128, 2), (256, 3)):
-        layers += depth * [Conv(width, 3, 1, bias=True), Relu()] + [MaxPool(2, 2)]
-    return layers + [Flatten(), Dense(512), Relu(), Dense(CLASSES)]
-
-
-def resnet50():
-    """ResNet-50 (He et al. 2015, arXiv 1512.03385) for ImageNet, with the stride in the 3x3 convolution of a block.
-
-    That is torchvision's, which others call version 1.5; the article has the stride in the 1x1 convolution before it.
-    """
-    layers = [Conv(64, 7, 2, bias=False), Norm(), Relu(), MaxPool(3, 2)]
-    for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            body = [Conv(width, 1, 1, bias=False), Norm(), Relu(), Conv(width, 3, stride, bias=False), Norm(), Relu()]
-            body += [Conv(4 * width, 1, 1, bias=False), Norm()]
-            shortcut = [] if block else [Conv(4 * width, 1, stride, bias=False), Norm()]
-            layers += [Residual(body, shortcut), Relu()]
-    return layers + [GlobalAveragePool(), Dense(IMAGENET_CLASSES)]
-
-
-def mlp():
-    """The "3-layer fully connected" network for MNIST of source batch-throughput; its widths are assumed."""
-    return [Flatten(), Dense(512), Relu(), Dense(512), Relu(), Dense(CLASSES)]
-
-
-NETWORKS = {
-    network.name: network
-    for network in (
-        Network("cnn10", (32, 32, 3), cnn10(), 1925258),
-        Network("wrn28_10", (32, 32, 3), wide_resnet(28, 10), 36479194),
-        Network("resnet50", (224, 224, 3), resnet50(), 25557032),
-        Network("vgg_small", (32, 32, 3), vgg_small(), 3838282),
-        Network("mlp", (28, 28, 1), mlp(), 669706),
-    )
+_WORDS = {
+    "norm": Norm(),
+    "relu": Relu(),
+    "relu6": Relu6(),
+    "global_average_pool": GlobalAveragePool(),
+    "flatten": Flatten(),
 }
 
 
+def read(path):
+    """The Network of a file. Raises ValueError naming file and layer where it is wrong."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    with open(path, encoding="utf-8") as file:
+        try:
+            described = json.load(file)
+            layers, _ = _layers(described["layers"], tuple(described["shape"]))
+            return Network(name, tuple(described["shape"]), layers, described["parameters"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError("{}: {}: {}".format(path, type(error).__name__, error)) from error
+
+
+def _layers(described, shape):
+    """(the layers of a description, the shape of an image after them)."""
+    layers = []
+    for one in described:
+        if isinstance(one, dict) and "times" in one:
+            for _ in range(one["times"]):
+                inner, shape = _layers(one["layers"], shape)
+                layers += inner
+            continue
+        layer = _layer(one, shape)
+        layers.append(layer)
+        shape = _layers(one["residual"], shape)[1] if isinstance(layer, Residual) else after(layer, shape)
+    return layers, shape
+
+
+def _layer(one, shape):
+    """The layer of a word or an object. shape: of an image before it."""
+    if not isinstance(one, dict):
+        if one not in _WORDS:
+            raise ValueError("unknown layer {!r}; known: {} and objects".format(one, ", ".join(sorted(_WORDS))))
+        return _WORDS[one]
+    values, stride, bias = dict(one), one.get("stride"), one.get("bias", False)
+    if "conv" in one:
+        layer, known = Conv(one["conv"], one["size"], stride or 1, bias), {"conv", "size", "stride", "bias"}
+    elif "depthwise" in one:
+        layer, known = Conv(shape[-1], one["depthwise"], stride or 1, bias, True), {"depthwise", "stride", "bias"}
+    elif "average_pool" in one:
+        layer, known = AveragePool(one["average_pool"]), {"average_pool"}
+    elif "max_pool" in one:
+        layer, known = MaxPool(one["max_pool"], stride or one["max_pool"]), {"max_pool", "stride"}
+    elif "dense" in one:
+        layer, known = Dense(one["dense"]), {"dense"}
+    else:
+        branches = [_layers(one[key], shape)[0] for key in ("residual", "shortcut") if key in one or key == "residual"]
+        layer, known = Residual(branches[0], (branches + [[]])[1]), {"residual", "shortcut"}
+    if set(values) - known:
+        raise ValueError("unknown {!r} in {!r}".format(sorted(set(values) - known)[0], one))
+    return layer
+
+
 def small(network):
-    """A network of the first layer of each kind in `network`, in the same order; its convolutions have two channels."""
+    """A network of the first layer of each kind in `network`, in the same order; its convolutions have two channels.
+
+    Depthwise convolutions are left out.
+    """
     kinds = collections.OrderedDict()
     for layer, _, _ in walk(network.layers, network.shape):
-        kinds.setdefault(type(layer), layer._replace(width=2) if isinstance(layer, Conv) else layer)
+        if not (isinstance(layer, Conv) and layer.depthwise):
+            kinds.setdefault(type(layer), layer._replace(width=2) if isinstance(layer, Conv) else layer)
     layers = [layer for kind, layer in kinds.items() if kind is not Residual]
     reduced = Network("small " + network.name, network.shape, layers, None)
     return reduced._replace(parameters=sum(int(np.prod(shape)) for shape in weight_shapes(reduced)))
@@ -181,7 +184,7 @@ def _weights(network):
     """Yields (shape, initial value) of each weight in canonical order; the value of a kernel is None."""
     for layer, before, _ in walk(network.layers, network.shape):
         if isinstance(layer, Conv):
-            yield (layer.size, layer.size, before[-1], layer.width), None
+            yield (layer.size, layer.size, 1 if layer.depthwise else before[-1], layer.width), None
         elif isinstance(layer, Norm):
             yield (before[-1],), 1
             yield (before[-1],), 0
@@ -202,7 +205,7 @@ def multiply_adds(network):
     total = 0
     for layer, before, shape in walk(network.layers, network.shape):
         if isinstance(layer, Conv):
-            total += shape[0] * shape[1] * layer.size**2 * before[-1] * layer.width
+            total += shape[0] * shape[1] * layer.size**2 * (1 if layer.depthwise else before[-1]) * layer.width
         elif isinstance(layer, Dense):
             total += before[-1] * layer.width
     return total
@@ -232,3 +235,8 @@ def least_bytes(network, images, training, value_bytes=4):
     inputs = int(np.prod(network.shape))
     activations, weights = (5, 8) if training else (2, 1)
     return value_bytes * images * (inputs + activations * values) + 4 * weights * network.parameters
+
+
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "networks")
+# Every network, by name.
+NETWORKS = {network.name: network for network in map(read, sorted(glob.glob(os.path.join(_FOLDER, "*.json"))))}

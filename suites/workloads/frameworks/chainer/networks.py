@@ -51,11 +51,14 @@ def _sequence(layers, shape):
 def _layer(layer, shape):
     if isinstance(layer, networks.Conv):
         padding = (layer.size - 1) // 2
-        return links.Convolution2D(shape[-1], layer.width, layer.size, layer.stride, padding, nobias=not layer.bias)
+        form = shape[-1], layer.width, layer.size, layer.stride, padding
+        return links.Convolution2D(*form, nobias=not layer.bias, groups=shape[-1] if layer.depthwise else 1)
     if isinstance(layer, networks.Norm):
         return links.BatchNormalization(shape[-1], networks.NORM_MOMENTUM, networks.NORM_EPSILON)
     if isinstance(layer, networks.Relu):
         return functions.relu
+    if isinstance(layer, networks.Relu6):
+        return functions.relu6
     if isinstance(layer, networks.AveragePool):
         return lambda images: functions.average_pooling_2d(images, layer.size)
     if isinstance(layer, networks.MaxPool):

@@ -53,6 +53,8 @@ class Pass:
             return self._normalised(x)
         if isinstance(layer, networks.Relu):
             return jax.nn.relu(x)
+        if isinstance(layer, networks.Relu6):
+            return jax.nn.relu6(x)
         if isinstance(layer, networks.AveragePool):
             return self._windows(x, layer.size).mean(axis=self._inner())
         if isinstance(layer, networks.MaxPool):
@@ -70,7 +72,9 @@ class Pass:
         padding = 2 * [((layer.size - 1) // 2,) * 2]
         strides = (layer.stride, layer.stride)
         dimensions = DIMENSIONS[self._layout]
-        x = lax.conv_general_dilated(x.astype(self._kind), self._next(), strides, padding, dimension_numbers=dimensions)
+        x, kernel = x.astype(self._kind), self._next()
+        form = {"dimension_numbers": dimensions, "feature_group_count": layer.width if layer.depthwise else 1}
+        x = lax.conv_general_dilated(x, kernel, strides, padding, **form)
         return x + self._by_channel(self._next()) if layer.bias else x
 
     def _normalised(self, x):

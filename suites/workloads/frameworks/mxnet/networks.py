@@ -20,6 +20,11 @@ class Residual(nn.HybridBlock):
         return self.body(images) + self.shortcut(images)
 
 
+class Relu6(nn.HybridBlock):
+    def hybrid_forward(self, operations, images):
+        return operations.clip(images, 0, 6)
+
+
 class Flatten(nn.HybridBlock):
     """To the order height, width, channels."""
 
@@ -56,11 +61,15 @@ def _sequence(layers, shape):
 def _layer(layer, shape):
     if isinstance(layer, networks.Conv):
         padding, channels = (layer.size - 1) // 2, shape[-1]
-        return nn.Conv2D(layer.width, layer.size, layer.stride, padding, use_bias=layer.bias, in_channels=channels)
+        groups = channels if layer.depthwise else 1
+        form = layer.width, layer.size, layer.stride, padding, 1, groups
+        return nn.Conv2D(*form, use_bias=layer.bias, in_channels=channels)
     if isinstance(layer, networks.Norm):
         return nn.BatchNorm(momentum=networks.NORM_MOMENTUM, epsilon=networks.NORM_EPSILON, in_channels=shape[-1])
     if isinstance(layer, networks.Relu):
         return nn.Activation("relu")
+    if isinstance(layer, networks.Relu6):
+        return Relu6()
     if isinstance(layer, networks.AveragePool):
         return nn.AvgPool2D(layer.size)
     if isinstance(layer, networks.MaxPool):

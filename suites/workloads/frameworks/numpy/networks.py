@@ -32,11 +32,13 @@ def _sequence(layers, x, weights, training):
 def _layer(layer, x, weights, training):
     if isinstance(layer, networks.Conv):
         kernel = next(weights).astype(np.float64)
-        return _convolution(x, kernel, layer.stride) + (next(weights) if layer.bias else 0)
+        return _convolution(x, kernel, layer) + (next(weights) if layer.bias else 0)
     if isinstance(layer, networks.Norm):
         return _normalised(x, next(weights), next(weights), training)
     if isinstance(layer, networks.Relu):
         return np.maximum(x, 0)
+    if isinstance(layer, networks.Relu6):
+        return np.clip(x, 0, 6)
     if isinstance(layer, networks.AveragePool):
         count, height, width, channels = x.shape
         windows = x.reshape(count, height // layer.size, layer.size, width // layer.size, layer.size, channels)
@@ -50,9 +52,9 @@ def _layer(layer, x, weights, training):
     return x.dot(next(weights).astype(np.float64)) + next(weights)
 
 
-def _convolution(x, kernel, stride):
-    """A convolution as a sum over the kernel's positions: shifted images times a matrix."""
-    size = len(kernel)
+def _convolution(x, kernel, layer):
+    """A convolution as a sum over the kernel's positions: shifted images times a matrix, or by channel."""
+    size, stride = layer.size, layer.stride
     before = (size - 1) // 2
     padded = np.pad(x, ((0, 0), (before, before), (before, before), (0, 0)), "constant")
     height, width = -(-x.shape[1] // stride), -(-x.shape[2] // stride)
@@ -60,7 +62,8 @@ def _convolution(x, kernel, stride):
     for a in range(size):
         for b in range(size):
             shifted = padded[:, a : a + stride * height : stride, b : b + stride * width : stride]
-            total = total + shifted.reshape(-1, x.shape[3]).dot(kernel[a, b])  # 2-D, so that BLAS computes it
+            shifted = shifted.reshape(-1, x.shape[3])  # 2-D, so that BLAS computes it
+            total = total + (shifted * kernel[a, b, 0] if layer.depthwise else shifted.dot(kernel[a, b]))
     return total.reshape(len(x), height, width, kernel.shape[3])
 
 

@@ -84,7 +84,10 @@ class _Tower:
             values = tf.pad(values, self._spatial([0, 0], [margin, margin]))
         strides = self._spatial(1, layer.stride)
         padding = "SAME" if layer.stride == 1 else "VALID"
-        values = tf.nn.conv2d(values, kernel, strides, padding, data_format=DATA_FORMAT[self.layout])
+        convolve = tf.nn.conv2d
+        if layer.depthwise:
+            kernel, convolve = tf.transpose(kernel, [0, 1, 3, 2]), tf.nn.depthwise_conv2d_native
+        values = convolve(values, kernel, strides, padding, data_format=DATA_FORMAT[self.layout])
         if not layer.bias:
             return values
         return tf.nn.bias_add(values, next(self.variables), data_format=DATA_FORMAT[self.layout])
@@ -115,6 +118,9 @@ class _Tower:
 
     def _relu(self, layer, values):
         return tf.nn.relu(values)
+
+    def _relu6(self, layer, values):
+        return tf.nn.relu6(values)
 
     def _averagepool(self, layer, values):
         return self._pool(tf.nn.avg_pool, layer.size, layer.size, values)

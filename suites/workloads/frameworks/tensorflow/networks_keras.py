@@ -40,10 +40,10 @@ def _convolution(layer, x, data_format):
         if layer.size > 1:
             x = tf.keras.layers.ZeroPadding2D((layer.size - 1) // 2, data_format=data_format)(x)
         padding = "valid"
-    convolution = tf.keras.layers.Conv2D(
-        layer.width, layer.size, layer.stride, padding=padding, use_bias=layer.bias, data_format=data_format
-    )
-    return convolution(x)
+    form = {"padding": padding, "use_bias": layer.bias, "data_format": data_format}
+    if layer.depthwise:
+        return tf.keras.layers.DepthwiseConv2D(layer.size, layer.stride, **form)(x)
+    return tf.keras.layers.Conv2D(layer.width, layer.size, layer.stride, **form)(x)
 
 
 def _pool(layer, x, data_format):
@@ -59,6 +59,8 @@ def _layer(layer, data_format):
         return layers.BatchNormalization(axis, networks.NORM_MOMENTUM, networks.NORM_EPSILON)
     if isinstance(layer, networks.Relu):
         return layers.ReLU() if hasattr(layers, "ReLU") else layers.Activation("relu")  # none before 1.13
+    if isinstance(layer, networks.Relu6):
+        return layers.Activation(tf.nn.relu6)
     if isinstance(layer, networks.AveragePool):
         return layers.AveragePooling2D(layer.size, data_format=data_format)
     if isinstance(layer, networks.GlobalAveragePool):
@@ -83,17 +85,26 @@ def trained_layers(network, model):
     Keras sorts layers by depth, and so moves the layers of a shortcut. The numbers in their names are in the order in
     which they were built.
     """
-    kinds = (tf.keras.layers.Conv2D, tf.keras.layers.BatchNormalization, tf.keras.layers.Dense)
+    layers = tf.keras.layers
+    kinds = {False: layers.Conv2D, True: layers.DepthwiseConv2D, networks.Norm: layers.BatchNormalization}
+    kinds[networks.Dense] = layers.Dense
     built = {}
-    for kind in kinds:
-        layers = [layer for layer in model.layers if isinstance(layer, kind)]
-        built[kind] = iter(sorted(layers, key=lambda layer: _number(layer.name)))
-    wanted = {networks.Conv: kinds[0], networks.Norm: kinds[1], networks.Dense: kinds[2]}
-    return [
-        next(built[wanted[type(layer)]])
-        for layer, _, _ in networks.walk(network.layers, network.shape)
-        if type(layer) in wanted
-    ]
+    for which, kind in kinds.items():
+        # A DepthwiseConv2D is a Conv2D in some releases.
+        those = [layer for layer in model.layers if isinstance(layer, kind) and _is_depthwise(layer) == (which is True)]
+        built[which] = iter(sorted(those, key=lambda layer: _number(layer.name)))
+    steps = [layer for layer, _, _ in networks.walk(network.layers, network.shape)]
+    wanted = [step.depthwise if isinstance(step, networks.Conv) else type(step) for step in steps]
+    return [next(built[which]) for which in wanted if which in built]
+
+
+def _is_depthwise(layer):
+    return isinstance(layer, tf.keras.layers.DepthwiseConv2D)
+
+
+def _turned(layer, arrays):
+    """Weights with the kernel of a depthwise convolution turned: Keras has (height, width, in, 1), we (.., 1, in)."""
+    return [array.transpose(0, 1, 3, 2) if array.ndim == 4 and _is_depthwise(layer) else array for array in arrays]
 
 
 def _number(name):
@@ -108,7 +119,7 @@ def set_weights(network, model, weights):
     for layer in trained_layers(network, model):
         trainable = len(layer.trainable_weights)
         own, left = left[:trainable], left[trainable:]
-        layer.set_weights(own + layer.get_weights()[trainable:])
+        layer.set_weights(_turned(layer, own) + layer.get_weights()[trainable:])
 
 
 def get_weights(network, model):
@@ -116,7 +127,7 @@ def get_weights(network, model):
     return [
         array
         for layer in trained_layers(network, model)
-        for array in layer.get_weights()[: len(layer.trainable_weights)]
+        for array in _turned(layer, layer.get_weights()[: len(layer.trainable_weights)])
     ]
 
 

@@ -55,11 +55,14 @@ def _sequence(layers, shape):
 def _layer(layer, shape):
     if isinstance(layer, networks.Conv):
         padding = (layer.size - 1) // 2
-        return nn.Conv2d(shape[-1], layer.width, layer.size, layer.stride, padding, bias=layer.bias)
+        groups = shape[-1] if layer.depthwise else 1
+        return nn.Conv2d(shape[-1], layer.width, layer.size, layer.stride, padding, groups=groups, bias=layer.bias)
     if isinstance(layer, networks.Norm):
         return nn.BatchNorm2d(shape[-1], networks.NORM_EPSILON, 1 - networks.NORM_MOMENTUM)
     if isinstance(layer, networks.Relu):
         return nn.ReLU(inplace=True)
+    if isinstance(layer, networks.Relu6):
+        return nn.ReLU6(inplace=True)
     if isinstance(layer, networks.AveragePool):
         return nn.AvgPool2d(layer.size)
     if isinstance(layer, networks.MaxPool):
