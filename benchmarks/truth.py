@@ -2,7 +2,8 @@
 
 Each row draws trials with a known truth, lets the code of a report judge them, and counts what is false. The bound is
 what docs/certainty.md claims. `--runs N`: the same from end to end (truth_of_runs.py); `--grid`: verdicts by truth,
-scatter and number of environments (verdict_grid.py). The exit code is 1 where a bound is broken, or where a planted
+scatter and number of environments (verdict_grid.py). `--tables`: the checks of printed numbers, on real tables with
+planted faults (truth_of_tables.py). The exit code is 1 where a bound is broken, or where a planted
 fault breaks none (bounds.py).
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths, truth_of_runs, verdict_grid
+from benchmarks import round_truths, truth_of_runs, truth_of_tables, verdict_grid
 from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
@@ -125,10 +126,13 @@ if __name__ == "__main__":
     parser.add_argument("--draws", type=int, default=10_000, help="of each row; 300 take a minute or two")
     parser.add_argument("--runs", type=int, help="run folders of each row, instead of draws; 200 take half an hour")
     parser.add_argument("--grid", action="store_true", help="verdicts by truth, scatter and environments; half an hour")
+    parser.add_argument("--tables", action="store_true", help="checks of printed numbers; 150 draws take two minutes")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
     if given.power:
         power(given.draws)
+    elif given.tables:
+        sys.exit(truth_of_tables.main(given.draws))
     elif given.grid:
         sys.exit(min(1, broken(verdict_grid.rows(), (), given.draws, 0, _PROCESSES)))
     elif given.runs:

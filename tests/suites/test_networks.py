@@ -134,6 +134,12 @@ def test_the_weights_come_to_the_number_of_parameters(network: networks.Network)
     assert sum(int(np.prod(shape)) for shape in networks.weight_shapes(network)) == network.parameters
 
 
+@pytest.mark.parametrize("name", sorted(networks.NETWORKS))
+def test_files_state_the_multiply_adds_of_their_layers(name: str) -> None:
+    path = Path(networks.__file__).parents[1] / "networks" / f"{name}.json"
+    assert json.loads(path.read_text())["multiply_adds"] == networks.multiply_adds(networks.NETWORKS[name])
+
+
 def test_multiply_adds_are_counted_layer_by_layer() -> None:
     """9 taps, widths in and out, of the pixels a layer puts out; of cnn10: 32x32, 16x16 and 8x8 of them."""
     pixels, width = 5 * 4, 3 * 2

@@ -116,7 +116,7 @@ def test_the_cuda_paths_of_tensorflow_1_as_far_as_a_cpu_shows_them() -> None:
     assert found["copies"]["step_relative_error"] < 1e-4
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet34", "resnet50", "mobilenet_v2"])
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 @inside
 def test_networks_as_data_are_torchvisions_to_the_last_bit(name: str) -> None:
     """In the environments that have torchvision: the same parameters in the same order, outputs and gradients."""

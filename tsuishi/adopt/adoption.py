@@ -13,6 +13,7 @@ from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import Value
 from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
+from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What the suite of an adopted source runs, and the axes that all its cases have.
@@ -78,6 +79,24 @@ class Adoption:
             (text, what, f"{why}; so in {count} tables" if count > 1 else why)
             for (text, what), (why, count) in found.items()
         ]
+
+    def numbers(self, words: Vocabulary) -> list[Numbers]:
+        """The numbers of cases, as tables of a source."""
+        made = []
+        for table in self.tables:
+            for values in table.spec.tables(table.reading.numbers) if table.spec else ():
+                made.append(toml.made(table.file.name, values, Numbers, words))
+        return made
+
+    def hardware(self) -> list[Hardware]:
+        """The hardware of all numbers, each once."""
+        found = dict.fromkeys(
+            (table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title])))
+            for table in self.tables
+            if table.spec
+            for number in table.reading.numbers
+        )
+        return [Hardware(name=name, title=title) for name, title in found]
 
     def mapped(self) -> int:
         """How many number cells are numbers of cases here."""

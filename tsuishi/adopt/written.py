@@ -111,8 +111,8 @@ def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> st
     )
     document.add("notes", tomlkit.item([note]))
     hardware = tomlkit.aot()
-    for name, shown in dict.fromkeys(pair for table in used for pair in _hardware(table)):
-        hardware.append(tomlkit.item({"name": name, "title": shown}))
+    for each in adoption.hardware():
+        hardware.append(tomlkit.item({"name": each.name, "title": each.title}))
     document.add("hardware", hardware)
     values = {axis: renamed for axis, renamed in adoption.values.items() if renamed}
     if values:
@@ -122,13 +122,6 @@ def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> st
         tables.append(_table(spec))
     document.add("tables", tables)
     return tomlkit.dumps(document)
-
-
-def _hardware(table: AdoptedTable) -> Iterable[tuple[str, str]]:
-    """Name and title of the hardware of each number of a table."""
-    assert table.spec
-    for number in table.reading.numbers:
-        yield table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title]))
 
 
 def _table(spec: PrintedTable) -> Any:

@@ -1,15 +1,19 @@
 """`invoke adopt`: a published table becomes a source and a suite; each column and each cell is accounted for."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.checks import doubts_about
 from tsuishi.adopt.table_files import table_files
 from tsuishi.adopt.written import write
 from tsuishi.artifacts.network import Network
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
+from tsuishi.estimates.printed_doubts import Doubt
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.case import Value
 from tsuishi.specs.printed_table import slug
@@ -86,6 +90,20 @@ def _show(chain: Chain, adoption: Adoption) -> None:
         rows.append((sum(count for _, count in whats), why, shown + more))
     if rows:
         screen.table("Not cases here", ("numbers", "because of", "such as"), rows[:_ROWS])
+    words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
+    show_doubts(screen, adoption.name, doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets))
+
+
+def show_doubts(screen: Screen, name: str, found: Sequence[Doubt]) -> None:
+    """Print the doubts about the numbers of a source."""
+    rows = [
+        (doubt.kind, doubt.cells[0].place, doubt.reason, "" if doubt.likely is None else f"{doubt.likely:.4g}")
+        for doubt in found
+    ]
+    if rows:
+        screen.table(f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows[:_ROWS])
+    if len(rows) > _ROWS:
+        screen.say(f"and {len(rows) - _ROWS} more")
 
 
 def _write(chain: Chain, adoption: Adoption, title: str) -> None:

@@ -45,7 +45,13 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
 
 
 def show_sources(session: Session) -> None:
-    """Print a table of published sources, and a table of the claims of each. Raises UserError for a wrong file."""
+    """Print a table of published sources, and tables of the claims of each and of numbers in doubt.
+
+    Raises UserError for a wrong file.
+    """
+    from tsuishi.adopt.checks import doubts_about
+    from tsuishi.commands.adopting import show_doubts
+    from tsuishi.machine.compatibility import read_table
     from tsuishi.specs.source import check_names, read_sources
 
     sources = read_sources(session.checkout.published, session.words)
@@ -54,7 +60,11 @@ def show_sources(session: Session) -> None:
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:
         claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
-        session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+        if claims:
+            session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+        sheets = read_table(session.checkout.images).data_sheets
+        found = doubts_about(source.numbers, source.hardware, session.words, sheets)
+        show_doubts(session.screen, source.name, found)
 
 
 def _source_row(source: "Source") -> tuple[object, ...]:

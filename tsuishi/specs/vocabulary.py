@@ -38,6 +38,8 @@ class NetworkFacts:
 
     parameters: int
     image_size: int
+    # Of an image's forward pass; 0 where the file does not say it.
+    multiply_adds: int = 0
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,8 @@ def _facts(path: Path) -> NetworkFacts:
     shape, parameters = described.get("shape"), described.get("parameters")
     if not (isinstance(shape, list) and shape and isinstance(shape[0], int) and isinstance(parameters, int)):
         raise UserError(f"{path}: give shape = [height, width, channels], and the number of parameters")
-    return NetworkFacts(parameters, shape[0])
+    multiply_adds = described.get("multiply_adds")
+    return NetworkFacts(parameters, shape[0], multiply_adds if isinstance(multiply_adds, int) else 0)
 
 
 def _with_networks(tables: Mapping[str, Any], networks: Iterable[str]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The networks of ../networks/*.json: every framework builds them, and operations and bytes are counted from them.
 
-A file is a network, and its name is that of the network: `shape`, `parameters`, `layers`. A layer without values is a
+A file is a network, and its name is that of the network: `shape`, `parameters`, `multiply_adds` of
+an image, `layers`. A layer without values is a
 word ("norm", "relu", "relu6", "global_average_pool", "flatten"), another is an object by its kind: "conv" (its width,
 with "size", "stride" and "bias"), "depthwise" (its size), "average_pool", "max_pool", "dense", "residual" (layers, with
 the layers of its "shortcut"); {"times": 3, "layers": [...]} stands for so many repetitions of these layers.

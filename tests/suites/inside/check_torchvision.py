@@ -25,9 +25,6 @@ def main():
     network = networks.NETWORKS[name]
     weights = networks.initial_weights(network, 0)
     own, theirs = networks_torch.build(network, weights), getattr(models, name)()
-    for module in theirs.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
     shapes = [[list(parameter.shape) for parameter in model.parameters()] for model in (own, theirs)]
     networks_torch.set_weights(theirs, weights)
     torch.manual_seed(0)

@@ -58,7 +58,7 @@ def _layer(layer, shape):
     if isinstance(layer, networks.Relu):
         return functions.relu
     if isinstance(layer, networks.Relu6):
-        return functions.relu6
+        return lambda images: functions.clipped_relu(images, 6.0)
     if isinstance(layer, networks.AveragePool):
         return lambda images: functions.average_pooling_2d(images, layer.size)
     if isinstance(layer, networks.MaxPool):

@@ -1,0 +1,131 @@
+"""Doubts about printed numbers: each kind where it is planted, and none about numbers that are right."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import truth_of_tables
+from tests.words import WORDS
+from tsuishi.adopt.checks import doubts_about
+from tsuishi.base.checkout import Checkout
+from tsuishi.estimates.printed_doubts import Doubt, PrintedCell, Work, doubts
+from tsuishi.machine.compatibility import read_table
+from tsuishi.specs.source import Hardware, read_sources
+
+NONE = Work({}, {})
+RATE, STEP = "throughput_images_per_s", "step_s"
+
+
+def cell(quantity: str, text: str, line: str = "card", scale: float = 1.0, **axes: str | int) -> PrintedCell:
+    return PrintedCell(
+        line, "a place", text, {"model": "resnet50", "batch_size": 64, **axes}, quantity, float(text) * scale
+    )
+
+
+def only(found: list[Doubt]) -> Doubt:
+    (doubt,) = found
+    return doubt
+
+
+def test_rate_time_and_batch_contradict_each_other_in_a_row_or_by_one_factor_in_a_table() -> None:
+    good = [(1000, 64.0), (500, 128.0), (250, 256.0), (2000, 32.0)]
+
+    def table(rows: list[tuple[int, float]]) -> list[PrintedCell]:
+        both = [
+            (cell(RATE, f"{rate}", model=f"n{i}"), cell(STEP, f"{ms}", scale=0.001, model=f"n{i}"))
+            for i, (rate, ms) in enumerate(rows)
+        ]
+        return [each for pair in both for each in pair]
+
+    assert doubts(table(good), NONE) == []
+    wrong = only(doubts(table([*good[:3], (2000, 23.0)]), NONE))
+    assert (wrong.kind, wrong.check, len(wrong.cells)) == ("impossible", "rate-times-step", 2)
+    assert wrong.reason == "2000 images/s x 0.023 s are 46 images, not 64"
+    halves = only(doubts(table([(rate, ms / 2) for rate, ms in good]), NONE))
+    assert halves.reason == "card: rate x time is 0.5 times the batch in 4 of 4 rows"
+    assert len(halves.cells) == 8
+    assert doubts(table([(3, 21333.0), (0, 1.0)])[:2], NONE) == [], "3 images/s may be 2.5 or 3.5"
+
+
+def test_a_rate_above_the_limit_of_the_card_is_impossible() -> None:
+    work = Work({"resnet50": 4_089_184_256}, {"card": {"fp32": 13.4e12}})
+    training = {"mode": "training", "precision": "fp32", "devices": 1}
+    assert doubts([cell(RATE, "400", **training)], work) == []
+    above = only(doubts([cell(RATE, "2751", **training)], work))
+    assert (above.kind, above.check) == ("impossible", "device-limit")
+    assert above.reason == "2751 images/s are 67.5 TFLOP/s; the limit of the hardware is 13.4"
+    assert doubts([cell(RATE, "2751", **{**training, "devices": 8})], work) == []
+    assert doubts([cell(RATE, "2751", **{**training, "precision": "amp_fp16"})], work) == [], "no limit is known"
+
+
+def test_more_than_n_times_as_fast_on_n_devices() -> None:
+    one, four = cell(RATE, "100", devices=1), cell(RATE, "2180", devices=4, batch_size=256)
+    assert only(doubts([one, four], NONE)).reason == "4 devices are 21.8 times as fast as one"
+    assert doubts([one, replace(four, value=410.0)], NONE) == []
+    times = [cell(STEP, "0.2", devices=1), cell(STEP, "0.05", devices=2, batch_size=128)]
+    assert only(doubts(times, NONE)).check == "superlinear"
+
+
+def test_times_that_do_not_depend_on_the_batch() -> None:
+    constant = [cell(STEP, f"{0.0331 + size / 1e6:.5f}", batch_size=size) for size in (1, 16, 32, 64, 256, 512)]
+    doubt = only(doubts(constant, NONE))
+    assert (doubt.check, len(doubt.cells)) == ("independent-of-batch", 5)
+    assert "for batches of 16 to 512" in doubt.reason
+    grows = [cell(STEP, f"{size * 0.001:.4f}", batch_size=size) for size in (1, 16, 32, 64, 256, 512)]
+    assert doubts(grows, NONE) == []
+
+
+def test_a_number_that_is_printed_for_two_cases() -> None:
+    cells = [cell(RATE, text, model=f"n{i}") for i, text in enumerate(("1234.56", "1734.12", "1234.56"))]
+    assert only(doubts(cells, NONE)).reason == "1234.56 is printed for 2 cases"
+    assert doubts([cell(RATE, "120", model="a"), cell(RATE, "120", model="b")], NONE) == []
+
+
+def test_a_lost_digit_in_a_table_and_the_likely_number() -> None:
+    table = [
+        cell(RATE, f"{100 * size * speed:.1f}", line=f"card {line}", model=f"n{size}")
+        for size in range(1, 9)
+        for line, speed in enumerate((1.0, 1.5, 2.2, 3.1, 0.7, 1.9))
+    ]
+    assert doubts(table, NONE) == []
+    place = next(index for index, each in enumerate(table) if each.text == "1100.0")
+    lost = replace(table[place], text="110.0", value=110.0)
+    doubt = only(doubts([*table[:place], lost, *table[place + 1 :]], NONE))
+    assert (doubt.kind, doubt.check, doubt.cells) == ("surprising", "digit", (lost,))
+    assert doubt.likely == pytest.approx(1100.0)
+
+
+def test_nothing_is_doubted_in_the_real_tables_and_in_the_sources_of_the_checkout() -> None:
+    for table in (truth_of_tables.rates(), truth_of_tables.times()):
+        cells = [each for row in table for place in row for each in place]
+        assert len(cells) > 700
+        assert doubts(cells, NONE) == []
+    sheets = read_table(Checkout().images).data_sheets
+    sources = read_sources(Checkout().published, WORDS)
+    assert {source.name: doubts_about(source.numbers, source.hardware, WORDS, sheets) for source in sources} == {
+        source.name: [] for source in sources
+    }
+
+
+def test_the_limits_of_a_card_come_from_its_data_sheet_and_its_line() -> None:
+    (source,) = (each for each in read_sources(Checkout().published, WORDS) if each.name == "torch-2080ti")
+    sheets = read_table(Checkout().images).data_sheets
+    table = source.numbers[0].model_copy(
+        update={
+            "case": {"mode": "training", "precision": "fp32", "devices": 1},
+            "columns": ("model", "batch_size", RATE),
+        }
+    )
+    card = Hardware(name="rtx-2080ti", title="GeForce RTX 2080 Ti, PyTorch 1.1")
+    fast = table.model_copy(update={"rows": (("resnet50", 64, 2751.0),)})
+    assert only(doubts_about([fast], [card], WORDS, sheets)).check == "device-limit"
+    assert doubts_about([fast], [Hardware(name="rtx-2080ti", title="a card")], WORDS, sheets) == []
+
+
+@pytest.mark.long
+def test_planted_faults_are_found_in_large_tables_and_clean_tables_hardly_ever_alarm() -> None:
+    found = {(fault, size): seen / tried for fault, size, tried, seen in truth_of_tables.found(12)}
+    assert all(found["rate, time and batch contradict each other", f"{a}x{b}"] == 1 for a, b in truth_of_tables.SIZES)
+    assert min(found[fault, "24x12"] for fault in truth_of_tables.FAULTS) >= 0.5
+    alarmed = [(tables, wrong) for _, tables, wrong in truth_of_tables.alarms(12)]
+    assert sum(wrong for _, wrong in alarmed) <= 0.03 * sum(tables for tables, _ in alarmed)

@@ -1,0 +1,50 @@
+"""The doubts about the numbers of a source, from its tables, the networks of suites, and data sheets."""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+from tsuishi.estimates.printed_doubts import Doubt, PrintedCell, Work, doubts
+from tsuishi.machine.data_sheets import DataSheet, Precision
+from tsuishi.specs.source import Hardware, Numbers
+from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
+
+# The arithmetic of a data sheet that a precision of cases uses.
+_ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "amp_fp16": "fp16", "amp_bf16": "bf16"}
+
+
+def doubts_about(
+    numbers: Iterable[Numbers], hardware: Iterable[Hardware], words: Vocabulary, sheets: Sequence[DataSheet]
+) -> list[Doubt]:
+    """The doubts about the numbers of a source. hardware: of the source."""
+    tables, of = list(numbers), {each.name: _peak(each.title, sheets) for each in hardware}
+    peaks = {_line(table): of.get(table.hardware, {}) for table in tables}
+    return doubts([cell for table in tables for cell in _cells(table)], Work(_multiply_adds(words.networks), peaks))
+
+
+def _multiply_adds(networks: Mapping[str, NetworkFacts]) -> dict[str, int]:
+    return {name: facts.multiply_adds for name, facts in networks.items() if facts.multiply_adds}
+
+
+def _peak(title: str, sheets: Sequence[DataSheet]) -> dict[str, float]:
+    """FLOP/s by precision of the card that a line's title names first; empty where no data sheet has it."""
+    name = title.partition(",")[0].strip()
+    found = [sheet for sheet in sheets if name in sheet.names]
+    if not found:
+        return {}
+    # Of cards of one name the fastest counts.
+    peaks = {key: max(sheet.peak_tflops.get(key, 0.0) for sheet in found) for key in get_args(Precision)}
+    return {precision: peaks[key] * 1e12 for precision, key in _ARITHMETIC.items() if peaks[key]}
+
+
+def _line(table: Numbers) -> str:
+    return f"{table.hardware} {table.framework}" if table.framework else table.hardware
+
+
+def _cells(table: Numbers) -> Iterable[PrintedCell]:
+    line = _line(table)
+    for number, row in enumerate(table.rows, start=1):
+        for quantity, values in table.readings(row).items():
+            value = statistics.median(values)
+            place = f"{table.note or table.suite}, {number}"
+            yield PrintedCell(line, place, f"{value:.12g}", table.axes(row), quantity, value, len(values))

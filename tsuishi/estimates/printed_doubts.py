@@ -1,0 +1,280 @@
+"""Checks of published numbers before they are believed: impossible by arithmetic, or surprising among the others.
+
+A number that is impossible contradicts other numbers of its table, or the limit of its device. A number that is
+surprising may be right: it differs from its neighbours as a lost digit would make it differ, it repeats a number of
+another case, or it does not depend on an axis on which it has to. Thresholds: docs/printed-numbers.md.
+"""
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+_RATE, _STEP = "throughput_images_per_s", "step_s"
+_BATCH, _DEVICES, _MODEL, _MODE, _PRECISION = "batch_size", "devices", "model", "mode", "precision"
+# Rate x time may differ from the batch by this share, on top of what the last printed digits leave open.
+_PRODUCT = 0.05
+# Rates on N devices up to so many times N are within scatter and better use of caches.
+_LINEAR = 1.1
+# A rate up to so many times the limit of its device is within turbo clocks.
+_LIMIT = 1.25
+# From smallest to largest, a batch grows so many times at least, over so many sizes, and the time of a step by less
+# than this factor, where it cannot depend on the batch.
+_GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
+# A cell is an outlier where it is so many scales, and this factor, from what each of the columns and of the rows says
+# that go with its own best: so many of each, over so many rows.
+_SCALES, _FACTOR, _LEAST_SCALE = 5.0, 4.0, 0.03
+_FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_BESIDE = 5, 3, 2
+# It is off by so many times the next cell of such a column: a slip is alone.
+_ALONE = 2.2
+# The likely value is within this of what the others say, in logarithms.
+_LIKELY = 0.3
+# A repeated number is surprising where chance repeats numbers in fewer of such tables.
+_CHANCE = 0.002
+
+Kind = Literal["impossible", "surprising"]
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """A published number: `line` is its hardware and software, `place` where it stands, `text` its digits as printed.
+
+    `value` is in the unit of its quantity. `readings`: how many printed numbers it is the median of.
+    """
+
+    line: str
+    place: str
+    text: str
+    axes: Mapping[str, str | int]
+    quantity: str
+    value: float
+    readings: int = 1
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Why numbers are doubted: the suspect first, a check's name, a sentence with the figures, the likely value."""
+
+    kind: Kind
+    check: str
+    cells: tuple[PrintedCell, ...]
+    reason: str
+    likely: float | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """Multiply-adds of an image's forward pass by network, and FLOP/s of a device by line and precision."""
+
+    multiply_adds: Mapping[str, int]
+    peak: Mapping[str, Mapping[str, float]]
+
+
+def doubts(cells: Sequence[PrintedCell], work: Work) -> list[Doubt]:
+    """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
+    impossible = [*_products(cells), *_above_limits(cells, work)]
+    wrong = {id(cell) for doubt in impossible for cell in doubt.cells}
+    rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
+    return [*impossible, *_superlinear(rest), *_constant(rest), *_outliers(rest), *_repeated(rest)]
+
+
+def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[PrintedCell]]:
+    """Cells of one line and quantity whose axes agree but for those of `without`."""
+    groups: dict[tuple[object, ...], list[PrintedCell]] = defaultdict(list)
+    for cell in cells:
+        axes = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis not in without))
+        groups[cell.line, cell.quantity, axes].append(cell)
+    yield from groups.values()
+
+
+def _last_digit(text: str) -> float:
+    """The share of a printed number that half of its last digit is."""
+    digits = "".join(each for each in text if each.isdigit()).lstrip("0")
+    return 0.5 / float(digits) if digits else 1.0
+
+
+def _products(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+    """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
+    by_case: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
+    for cell in cells:
+        if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(_BATCH), int):
+            by_case[cell.line, tuple(sorted(cell.axes.items()))][cell.quantity] = cell
+    lines: dict[str, list[tuple[float, float, PrintedCell, PrintedCell]]] = defaultdict(list)
+    for (line, _), pair in by_case.items():
+        if len(pair) == 2:
+            rate, step = pair[_RATE], pair[_STEP]
+            factor = rate.value * step.value / float(rate.axes[_BATCH])
+            open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
+            lines[line].append((factor, open_by, rate, step))
+    for line, found in lines.items():
+        off = [each for each in found if abs(each[0] - 1) > each[1]]
+        middle = statistics.median(factor for factor, *_ in found)
+        together = [each for each in off if abs(each[0] / middle - 1) <= each[1]]
+        if len(together) * 2 > len(found) and len(found) > 2:
+            pairs = tuple(cell for _, _, rate, step in together for cell in (rate, step))
+            why = f"{line}: rate x time is {middle:.3g} times the batch in {len(together)} of {len(found)} rows"
+            yield Doubt("impossible", "rate-times-step", pairs, why)
+            off = [each for each in off if each not in together]
+        for factor, _, rate, step in off:
+            batch = float(rate.axes[_BATCH])
+            why = f"{rate.text} images/s x {step.value:.4g} s are {factor * batch:.4g} images, not {batch:g}"
+            yield Doubt("impossible", "rate-times-step", (rate, step), why)
+
+
+def _above_limits(cells: Sequence[PrintedCell], work: Work) -> Iterator[Doubt]:
+    """Rates above the limit of the device by the network's arithmetic."""
+    for cell in cells:
+        peak = work.peak.get(cell.line, {}).get(str(cell.axes.get(_PRECISION)))
+        each = work.multiply_adds.get(str(cell.axes.get(_MODEL)))
+        if cell.quantity != _RATE or not peak or not each:
+            continue
+        flops = 2 * each * (3 if cell.axes.get(_MODE) == "training" else 1) * cell.value
+        limit = peak * float(cell.axes.get(_DEVICES, 1))
+        if flops > _LIMIT * limit:
+            why = (
+                f"{cell.text} images/s are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
+            )
+            yield Doubt("impossible", "device-limit", (cell,), why)
+
+
+def _speed(cell: PrintedCell) -> float:
+    """Images per second of a rate or a time."""
+    return cell.value if cell.quantity == _RATE else float(cell.axes.get(_BATCH, 1)) / cell.value
+
+
+def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+    """N devices that are more than N times as fast; by batches that are the same, or the same for each device."""
+    speeds = [cell for cell in cells if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(_DEVICES), int)]
+    for group in _groups(speeds, _DEVICES, _BATCH, "strategy"):
+        by_devices: dict[int, dict[float, PrintedCell]] = defaultdict(dict)
+        for cell in group:
+            devices, batch = int(cell.axes[_DEVICES]), float(cell.axes.get(_BATCH, 0))
+            by_devices[devices][batch / devices] = cell
+        for devices, several in by_devices.items():
+            for share, cell in several.items():
+                one = by_devices.get(1, {}).get(share)
+                if one is None or devices == 1:
+                    continue
+                times = _speed(cell) / _speed(one)
+                if times > _LINEAR * devices:
+                    why = f"{devices} devices are {times:.3g} times as fast as one"
+                    yield Doubt("surprising", "superlinear", (cell, one), why)
+
+
+def _constant(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+    """Times of steps that do not depend on the batch, though the work grows with it."""
+    for group in _groups([cell for cell in cells if cell.quantity == _STEP], _BATCH):
+        sizes = sorted({int(cell.axes[_BATCH]): cell for cell in group if _BATCH in cell.axes}.items())
+        # The smallest batches may be as fast as larger ones: they do not fill a device.
+        upper = [(size, cell) for size, cell in sizes if size >= 16]
+        if len(upper) < _SIZES or upper[-1][0] < _GROWS * upper[0][0]:
+            continue
+        values = [cell.value for _, cell in upper]
+        if max(values) / min(values) < _CONSTANT:
+            low, high = upper[0][0], upper[-1][0]
+            why = (
+                f"the time of a step is {min(values):.3g} to {max(values):.3g} s for batches of {low} to {high}: the "
+                "numbers may be of images or of another batch, or other machines measured them"
+            )
+            yield Doubt("surprising", "independent-of-batch", tuple(cell for _, cell in upper), why)
+
+
+def _outliers(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+    """Cells far from what their network and their conditions say together, in logarithms."""
+    for quantity, without in ((_RATE, (_MODEL, _BATCH)), (_STEP, (_MODEL,))):
+        table: dict[tuple[object, object], PrintedCell] = {}
+        those = [cell for cell in cells if cell.quantity == quantity]
+        for cell in those:
+            condition = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis not in without))
+            table[cell.axes.get(_MODEL), (cell.line, condition)] = cell
+        # Rates hardly depend on the batch, where each network has a batch of its own.
+        if len(table) == len(those):
+            yield from _outliers_of(table)
+
+
+def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator[Doubt]:
+    rows, columns = (list(dict.fromkeys(key[side] for key in table)) for side in (0, 1))
+    if len(rows) < _FEWEST_ROWS or len(columns) < _FEWEST_COLUMNS:
+        return
+    grid = np.full((len(rows), len(columns)), np.nan)
+    places = [{name: index for index, name in enumerate(names)} for names in (rows, columns)]
+    for (row, column), cell in table.items():
+        grid[places[0][row], places[1][column]] = math.log(cell.value)
+    by_columns, by_rows = _offs(grid), _offs(grid.T).T
+    off = np.where(np.abs(by_columns) < np.abs(by_rows), by_columns, by_rows)
+    for row, column in np.argwhere(np.isfinite(off) & (off != 0)):
+        cell = table[rows[row], columns[column]]
+        times = math.exp(abs(off[row, column]))
+        how = "more" if off[row, column] > 0 else "less"
+        why = f"{cell.text} is {times:.3g} times {how} than its row and its column say"
+        yield Doubt("surprising", "digit", (cell,), why, _nearest_digits(cell, cell.value / math.exp(off[row, column])))
+
+
+Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+def _offs(grid: Grid) -> Grid:
+    """How far each logarithm is from what every one of the columns that go with its own says; 0 where one agrees.
+
+    A column goes with another where their differences scatter little over the rows. NaN where too few columns do.
+    """
+    offs = np.full(grid.shape, np.nan)
+    for column in range(grid.shape[1]):
+        differences = grid[:, [column]] - np.delete(grid, column, axis=1)
+        enough = np.isfinite(differences).sum(axis=0) >= _FEWEST_ROWS
+        differences = differences[:, enough]
+        if differences.shape[1] < _FEWEST_BESIDE:
+            continue
+        rest = differences - np.nanmedian(differences, axis=0)
+        scales = np.maximum(1.4826 * np.nanmedian(np.abs(rest), axis=0), _LEAST_SCALE)
+        second = np.sort(np.nan_to_num(np.abs(rest)), axis=0)[-2]  # the next cell that is far off, too
+        near = np.argsort(scales)[:_FEWEST_BESIDE]
+        rest, scales, second = rest[:, near], scales[near], second[near]
+        beyond = np.abs(rest) > np.maximum(np.maximum(_SCALES * scales, _ALONE * second), math.log(_FACTOR))
+        known = np.isfinite(rest)
+        same_side = np.abs(np.nansum(np.sign(rest), axis=1)) == known.sum(axis=1)
+        whole = (known.sum(axis=1) >= _FEWEST_BESIDE) & (beyond | ~known).all(axis=1) & same_side
+        least = np.where(known, np.abs(rest), np.inf).argmin(axis=1)
+        nearest = rest[np.arange(len(rest)), least]
+        offs[:, column] = np.where(np.isfinite(grid[:, column]), np.where(whole, nearest, 0.0), np.nan)
+    return offs
+
+
+def _nearest_digits(cell: PrintedCell, fitting: float) -> float | None:
+    """The value that the text has with a digit more, a digit less, or another decimal point; None if none fits."""
+    digits = "".join(each for each in cell.text if each.isdigit() or each == ".")
+    try:
+        printed = float(digits)
+    except ValueError:
+        return None
+    candidates = {printed * 10, printed / 10, printed * 100, printed / 100}
+    for place in range(len(digits)):
+        shorter = digits[:place] + digits[place + 1 :]
+        if shorter.count(".") <= 1 and shorter.strip("."):
+            candidates.add(float(shorter))
+    values = [cell.value * candidate / printed for candidate in candidates if candidate > 0 and printed]
+    best = min(values, key=lambda value: abs(math.log(value / fitting)), default=None)
+    return best if best and abs(math.log(best / fitting)) < _LIKELY else None
+
+
+def _repeated(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+    """Numbers that are printed for two cases, where chance would hardly repeat one."""
+    for quantity in (_RATE, _STEP):
+        those = [cell for cell in cells if cell.quantity == quantity and cell.readings == 1]
+        digits = [len("".join(each for each in cell.text if each.isdigit()).strip("0")) for cell in those]
+        if len(those) < 2 or min(digits) < 1:
+            continue
+        same: dict[str, list[tuple[PrintedCell, int]]] = defaultdict(list)
+        for cell, count in zip(those, digits, strict=True):
+            same[cell.text].append((cell, count))
+        pairs = len(those) * (len(those) - 1) / 2
+        for text, found in same.items():
+            # A number of n digits has 9 x 10^(n - 1) values in each power of ten.
+            if len(found) > 1 and pairs / (9 * 10 ** (found[0][1] - 1)) < _CHANCE:
+                twice = tuple(cell for cell, _ in found)
+                why = f"{text} is printed for {len(found)} cases"
+                yield Doubt("surprising", "repeated", twice, why)
