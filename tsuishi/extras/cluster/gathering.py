@@ -11,6 +11,7 @@ from tsuishi.base.files import entries
 from tsuishi.extras.cluster import submission
 from tsuishi.extras.cluster.arrays import submitted
 from tsuishi.extras.cluster.job_states import deserves_another, outcome_of_job
+from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.machine.slurm import NoAnswer, Slurm, Task, TaskState
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.records import TrialRecord
@@ -44,7 +45,7 @@ class Gathering:
     def __init__(self, work: Work, slurm: Slurm) -> None:
         self._work = work
         self._slurm = slurm
-        self._given = work.settings
+        self._given = of_cluster(work.settings)
         self._trials: dict[TrialId, _Waiting] = {}
         self._open: set[str] = set()
         self._again: list[TrialOrder] = []
