@@ -3,7 +3,7 @@
 Each environment of a family that can be made here is built, and runs some cases of `parity` and `conv2d` in the profile
 smoke. What was done is kept by the spec id, so that a call that was interrupted goes on, and a spec that changed is
 done again. `--remove` removes each environment after its trials (they take 1 to 5 GB each). The table goes to
-docs/releases.md, between two marks.
+tsuishi/extras/releases/README.md, between two marks.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from tsuishi.specs.environment import Environment, read_environments
 from tsuishi.specs.statuses import OK
 
 SUITES = ("parity", "conv2d")
-PAGE = "docs/releases.md"
+PAGE = "tsuishi/extras/releases/README.md"
 BEGIN, END = "<!-- releases: python -m benchmarks.releases -->", "<!-- end of releases -->"
 HEAD = ("environment", "release", "date", "Python", "NumPy", "installed", "built in", "parity", "ran", "did not run")
 # In the reason why a framework cannot run a strategy that it does not have.

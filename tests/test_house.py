@@ -69,7 +69,7 @@ def test_the_core_names_no_extra_and_no_extra_another() -> None:
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
     named = modules()
     # What extras offer has the same names in each of them: tsuishi/extras/__init__.py lists them.
-    offers = ("tasks", "core_tasks", "engines", "executors", "images", "runs", "sections")
+    offers = ("tasks", "core_tasks", "engines", "executors", "images", "runs", "sections", "settings")
     offering = {f"extras.{path.parent.name}.{name}" for path in EXTRAS.glob("*/__init__.py") for name in offers}
     assert doubled([module.rpartition(".")[2] for module in named if module not in offering]) == []
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in named.values()]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.columns import EVERY_AXIS
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.declarations import EVERY_AXIS
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import Table, number_cell, text_cell
 from tsuishi.results.schema import Column

@@ -28,7 +28,7 @@ from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import _CAUTION as CAUTION
 from tsuishi.machine.history import History
 from tsuishi.plan import trials as plan
-from tsuishi.plan.choice import Choice, choose, releases_here
+from tsuishi.plan.choice import Choice, choose
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
 from tsuishi.run.resume import planned_again
@@ -201,31 +201,6 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(checkout: Check
     assert chosen(NoGpus()) == ["both", "mine"]
     assert chosen(Gpus("7.0")) == ["both", "yours"]
     assert chosen(Gpus("7.0"), "cpu") == ["both", "mine"]
-
-
-def test_a_family_is_its_releases_by_date_that_compute_here(checkout: Checkout) -> None:
-    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.111"\nnative = ["3.5", "7.0"]\nbeyond = "no PTX"\n'
-    for name, released, accelerators, more in (
-        ("new", "2026-01-01", '["cpu", "cuda"]', ""),
-        ("old", "2019-01-01", '["cpu"]', ""),
-        ("for-gpus", "2021-01-01", '["cuda"]', cuda),
-        ("old-for-gpus-too", "2019-01-01", '["cpu", "cuda"]', cuda),
-    ):
-        (checkout.images / f"{name}.toml").write_text(
-            f'title = "t"\nframework = "any"\nfamily = "f"\nreleased = {released}\n'
-            f"accelerators = {accelerators}\n{more}",
-            encoding="utf-8",
-        )
-
-    def names(family: str, nvml: Nvml) -> tuple[list[str], list[str]]:
-        found = releases_here(builder(checkout, engine="host"), checkout, Choice(), nvml, family)
-        return [each.name for each in found.environments], list(found.left_out)
-
-    assert names("f", NoGpus()) == (["old", "new"], [])
-    assert names("f", Gpus("7.0")) == (["old-for-gpus-too", "for-gpus", "new"], [])
-    assert names("f", Gpus("8.9")) == (["new"], ["old-for-gpus-too", "for-gpus"])
-    with pytest.raises(UserError, match="unknown family 'g'"):
-        names("g", NoGpus())
 
 
 def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(checkout: Checkout) -> None:

@@ -8,13 +8,15 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
+from tsuishi import extras
 from tsuishi.base import budget, home, toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.setting_values import absolute, listed
 
 PREFIX = "INVOKE_TSUISHI_"
 # Settings that are paths which the user sees, paths which work from any folder, and lists of folders.
@@ -32,11 +34,6 @@ def _exclusive_on() -> str:
     return os.environ.get(f"{PREFIX}EXCLUSIVE_ON") or "this machine"
 
 
-def _absolute(path: Path) -> Path:
-    """Workloads start in /, so an interpreter in the cache needs its absolute path."""
-    return home.expanded(path).absolute()
-
-
 def _mapping(value: Any) -> Any:
     """`a=b,c=d` as a mapping; a mapping stays as it is. No reference holds '=' or a comma."""
     if not isinstance(value, str):
@@ -47,31 +44,8 @@ def _mapping(value: Any) -> Any:
     return {key.strip(): used.strip() for key, _, used in pairs}
 
 
-def _list(value: Any) -> Any:
-    """`a,b`, or a list, as a tuple."""
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _authors(value: Any) -> Any:
-    """`a;b`, or a list, as a tuple."""
-    return _list([part.strip() for part in value.split(";") if part.strip()] if isinstance(value, str) else value)
-
-
 def _within(value: str) -> str:
     budget.seconds(value)  # raises UserError for a wrong value
-    return value
-
-
-def _registry(value: str) -> str:
-    if value.startswith(("/", "~")):
-        return str(_absolute(Path(value)))
-    if value and not re.fullmatch(r"(https?://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?", value, re.ASCII):
-        raise ValueError(
-            "expected a registry without user and password, as registry.example.net/tsuishi, or a folder, as "
-            f"/srv/environments; given: '{value.rpartition('@')[2]}'"
-        )
     return value
 
 
@@ -83,7 +57,7 @@ def _gpus(value: Any) -> str:
     return str(value)
 
 
-class Settings(toml.Spec):
+class CoreSettings(toml.Spec):
     """Every shared option, with its default."""
 
     model_config = ConfigDict(strict=False)
@@ -92,15 +66,11 @@ class Settings(toml.Spec):
     # Where trials are run: on this machine, or by a cluster's scheduler. auto: here, or where a resumed run was.
     executor: Literal["auto", "local", "slurm"] = "auto"
     # The folder of downloads, venvs and the lock for builds.
-    cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=home.cache)
+    cache: Annotated[Path, AfterValidator(absolute)] = Field(default_factory=home.cache)
     results: Annotated[Path, AfterValidator(home.expanded)] = Path("results")
     reports: Annotated[Path, AfterValidator(home.expanded)] = Path("reports/out")
     # Mirrors, by the text they replace: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
-    # Where built environments are looked for before they are built, and where `export --to registry` puts them: a
-    # registry of images, or a folder. Who can read the registry decides what may go there.
-    registry: Annotated[str, AfterValidator(_registry)] = ""
-    registry_readers: Literal["anybody", "site"] = "anybody"
     # Use the cache only, and no network.
     offline: bool = False
     # Wait for another tsuishi that builds or measures, and refuse nothing.
@@ -108,22 +78,19 @@ class Settings(toml.Spec):
     # Environments that are built or fetched at the same time; None lets tsuishi choose.
     jobs: toml.Count | None = None
     # A file of certificates (PEM) to check servers with, in place of the system's.
-    ca_bundle: Annotated[Path, AfterValidator(_absolute)] | None = None
+    ca_bundle: Annotated[Path, AfterValidator(absolute)] | None = None
     # URLs of folders with data sets, each under its own file name; empty means the publishers' URLs.
-    data_urls: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    data_urls: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     # The file of a data set, or a folder with it.
-    data: Annotated[Path, AfterValidator(_absolute)] | None = None
+    data: Annotated[Path, AfterValidator(absolute)] | None = None
     # Package indexes and wheel folders; empty means those of pip's configuration.
-    indexes: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
-    find_links: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    indexes: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
+    find_links: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
-    pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    pythons: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     host_python: str = "python3"
     # The time limit of the main job where --within is not given.
     within: Annotated[str, AfterValidator(_within)] = "10m"
-    # Authors of archives, separated by semicolons: "Family, Given <ORCID>". And the licence of archives, by SPDX.
-    authors: Annotated[tuple[str, ...], BeforeValidator(_authors)] = ()
-    licence: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]*$")] = ""
     # Language of reports: ISO 639-1, see tsuishi/base/languages/.
     lang: str = "en"
     # GPUs to use, as for `docker run --gpus`: all, a number of GPUs, or device= and their indices or UUIDs.
@@ -144,22 +111,25 @@ class Settings(toml.Spec):
     # Seconds for an answer of the Docker engine; a build or a trial may be silent for longer.
     engine_timeout_s: toml.Above0Seconds = 60.0
     # Options of sbatch, for trials as arrays of Slurm; `tsuishi.slurm.partition` in invoke.yaml. Without gres a trial
-    # has its node alone; without a time, its own time and five minutes.
+    # has its node alone.
     slurm_partition: SlurmOption = ""
     slurm_account: SlurmOption = ""
     slurm_gres: SlurmOption = ""
     slurm_constraint: SlurmOption = ""
-    slurm_time: Annotated[str, Field(pattern=r"^(([0-9]+-)?[0-9]+(:[0-9]+){0,2})?$")] = ""
     # The most trials of an array that run at the same time.
     slurm_at_once: toml.Count = 100
-    # Seconds between questions to Slurm, and those that a shared file system may take to show what a node wrote.
-    slurm_poll_s: toml.Above0Seconds = 10.0
-    slurm_lag_s: toml.Seconds = 60.0
 
     @property
     def base_mirrors(self) -> dict[str, str]:
         """The mirrors of base images. They are part of an environment; the mirrors of files are not."""
         return {asked: used for asked, used in self.mirrors.items() if "://" not in asked}
+
+
+if TYPE_CHECKING:
+    Settings = CoreSettings
+else:
+    # With the settings of extras, so that a setting of an extra that is deleted is unknown.
+    Settings = type("Settings", (*extras.given("settings", "SETTINGS"), CoreSettings), {"__module__": __name__})
 
 
 def read_settings(
@@ -222,7 +192,7 @@ def _placed(level: Mapping[str, Any], checkout: Checkout) -> dict[str, Any]:
             placed[name] = checkout.from_here(value)
         elif name in _PATHS or (name == "host_python" and "/" in str(value)):
             placed[name] = whole(value)
-        elif name in _FOLDERS and isinstance(folders := _list(value), tuple):
+        elif name in _FOLDERS and isinstance(folders := listed(value), tuple):
             placed[name] = tuple(whole(folder) for folder in folders)
     return placed
 

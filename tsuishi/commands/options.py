@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from tsuishi.base.language import languages
 from tsuishi.base.option_table import Option, names, options_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
-from tsuishi.plan.choice import Choice, releases_here
+from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.suite import profile_name
@@ -86,28 +86,15 @@ def open_session(
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
     with_report = bool({"report", "replay"} & {*tasks})
-    session = Session(
+    return Session(
         settings, choice, Screen(), checkout, clock=clock, with_report=with_report, decided=partial(_decided, checkout)
     )
-    return _with_releases(session, options.text("family")) if options.has("family") else session
 
 
 def _decided(checkout: Checkout, run: Path) -> dict[str, str]:
     from tsuishi.report.output.folder import decided_so_far
 
     return decided_so_far(RunDirectory(run), checkout.published, vocabulary(checkout.suites))
-
-
-def _with_releases(session: Session, family: str) -> Session:
-    """The session with the releases of a family as environments; a line for each release that cannot be used here."""
-    if session.choice.environments:
-        raise UserError("--family names environments already: leave --env out")
-    found = releases_here(session.builder, session.checkout, session.choice, session.nvml, family)
-    for name, reason in found.left_out.items():
-        session.screen.say(f"without {name}: {reason}")
-    return replace(
-        session, choice=replace(session.choice, environments=tuple(each.name for each in found.environments))
-    )
 
 
 def _check_executor(options: Options, settings: Settings, rows: Iterable[Option]) -> None:

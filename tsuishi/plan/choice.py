@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
 from tsuishi.machine.gpus import Nvml
-from tsuishi.specs.environment import Accelerator, Environment, ends, read_environments, select_environments
+from tsuishi.specs.environment import Accelerator, Environment, ends, select_environments
 from tsuishi.specs.suite import Profile
 
 
@@ -44,7 +44,7 @@ class UsableEnvironments:
         return "; ".join(f"{name}: {reason}" for name, reason in self.left_out.items())
 
 
-def _usable(
+def usable(
     builder: Builder,
     checkout: Checkout,
     choice: Choice,
@@ -74,7 +74,7 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     cannot be used: it is never left out silently.
     """
     asked = select_environments(checkout.images, choice.environments, computing(choice, nvml))
-    found = _usable(builder, checkout, choice, nvml, asked, to_run)
+    found = usable(builder, checkout, choice, nvml, asked, to_run)
     if not choice.environments:
         found = replace(found, environments=ends(found.environments))
     for name, refusal in found.left_out.items():
@@ -90,26 +90,6 @@ def fitting_defaults(checkout: Checkout, choice: Choice, nvml: Nvml) -> tuple[En
     """The environments that runs use here without being asked, if every engine can make them."""
     default = select_environments(checkout.images, (), computing(choice, nvml))
     return ends(each for each in default if not each.open and not _gpu_refusal(checkout, choice, nvml, each))
-
-
-def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
-    """The releases of a family, by date, that this machine can make and run on its accelerator.
-
-    Of several environments of a release, those for GPUs too are left out where only CPUs compute.
-    Raises UserError for an unknown family, and where no release can be used.
-    """
-    every, on = read_environments(checkout.images), computing(choice, nvml)
-    known = sorted({environment.family for environment in every if environment.family})
-    if family not in known:
-        raise unknown("family", family, known)
-    able = [each for each in every if each.family == family and on in each.accelerators]
-    for_cpus = {each.released for each in able if each.accelerators == ("cpu",)}
-    releases = [each for each in able if on == "cuda" or each.cuda is None or each.released not in for_cpus]
-    releases.sort(key=lambda each: (str(each.released), each.name))
-    found = _usable(builder, checkout, choice, nvml, releases, to_run=True)
-    if not found.environments:
-        raise UserError(f"no release of {family} can be used here: {found.reasons or f'none computes on {on}'}")
-    return found
 
 
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:

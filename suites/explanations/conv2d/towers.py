@@ -10,8 +10,8 @@ from typing import Any
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.columns import WHERE
 from tsuishi.report.parts.comparison import Comparison, published_name
+from tsuishi.report.parts.declarations import WHERE
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,

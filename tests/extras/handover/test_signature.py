@@ -56,7 +56,7 @@ def test_several_sign_and_each_once(archive: Path, keys: Path) -> None:
 
 
 def test_ssh_keygen_alone_verifies_it(archive: Path, keys: Path, tmp_path: Path) -> None:
-    """As docs/archives.md says to who does not trust tsuishi."""
+    """As tsuishi/extras/handover/README.md says to who does not trust tsuishi."""
     path = signature.sign(archive, ROOT, keys / "ada")
     asked: list[str | Path] = ["-I", "ada@example.org", "-n", "archive@tsuishi", "-f", keys / "allowed", "-s", path]
     said = f"{ROOT}  manifest-sha256.txt\n".encode()

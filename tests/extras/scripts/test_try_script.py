@@ -10,8 +10,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from tests.bench import HERE
-from tests.commands.test_tasks import REAL, checkout, invoke
+from tests.bench import HERE, REAL
+from tests.commands.test_tasks import checkout, invoke
+from tests.house import EXTRAS
 from tests.pinned import environment
 from tests.reports import table_of
 from tsuishi.extras.scripts.proposals import proposals
@@ -70,7 +71,7 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
 
 def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> None:
     root, script = given(tmp_path, "summary.py")
-    page = (REAL.root / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
+    page = (EXTRAS / "scripts" / "README.md").read_text(encoding="utf-8")
     theirs = script.with_name("theirs.py")
     theirs.write_text(page.partition("```python\n")[2].partition("```")[0])
     tried = invoke(root, "try-script", str(theirs), "--env", "host")

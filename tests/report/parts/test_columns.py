@@ -13,7 +13,7 @@ from tests.reports import make_report
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, write_example
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
-from tsuishi.report.parts import columns
+from tsuishi.report.parts import columns, declarations
 from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence
@@ -83,11 +83,11 @@ DECLARED = columns.tables(Evidence([], (), WORDS), {})
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no such column: colour; declare it among the columns of its table"):
-        columns.filled(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
+        declarations.filled(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
 
 
 def test_what_a_row_lacks_is_empty() -> None:
-    table = columns.filled(DECLARED["limits"], [{"device": "cpu", "value": 1.5}])
+    table = declarations.filled(DECLARED["limits"], [{"device": "cpu", "value": 1.5}])
     assert list(table.items()) == [
         ("machine_record", [None]),
         ("device", ["cpu"]),

@@ -22,7 +22,7 @@ from tsuishi.verdicts.evidence import Evidence
 SUITE = 'title = "Mine"\nworkload = "attention"\naxes = { protocol = "literal" }\n'
 OF_MY_OWN = """
 from tsuishi.report.parts.blocks import Text, View
-from tsuishi.report.parts.columns import WHERE
+from tsuishi.report.parts.declarations import WHERE
 from tsuishi.report.parts.explanation import Explanation, Headline, OwnChart, Paragraph
 from tsuishi.results.schema import Column
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.extras.cluster import submission
+from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.extras.cluster.submission import Submission
 from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.results.directory import RunDirectory
@@ -89,7 +90,7 @@ def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     alone = [] if given.slurm_gres and made.orders[0].gpus else ["--exclusive", "--mem=0"]
     return [
         f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
-        f"--time={given.slurm_time or math.ceil(longest_s / 60)}",
+        f"--time={of_cluster(given).slurm_time or math.ceil(longest_s / 60)}",
         f"--nodes={made.orders[0].nodes}",
         "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
         *alone,

@@ -10,17 +10,21 @@ from pathlib import Path
 from tsuishi.base.files import entries
 from tsuishi.extras.cluster import submission
 from tsuishi.extras.cluster.arrays import submitted
-from tsuishi.extras.cluster.job_states import deserves_another, outcome_of_job
+from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.machine.slurm import NoAnswer, Slurm, Task, TaskState
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.executor import Work
+from tsuishi.run.outcome import Outcome
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.run.trial_files import leave_empty
+from tsuishi.specs.statuses import FAILED, INTERRUPTED, OUT_OF_MEMORY, TIMEOUT
 from tsuishi.specs.trial_id import TrialId
 
 # Seconds between two looks at the folder of trials, and their least length as a multiple of the time of a look.
 _TICK_S, _LOOKS = 0.3, 10
+# States that are not the trial's fault: it is tried once more in the same session.
+_NOT_ITS_FAULT = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED"})
 
 
 @dataclass
@@ -44,7 +48,7 @@ class Gathering:
     def __init__(self, work: Work, slurm: Slurm) -> None:
         self._work = work
         self._slurm = slurm
-        self._given = work.settings
+        self._given = of_cluster(work.settings)
         self._trials: dict[TrialId, _Waiting] = {}
         self._open: set[str] = set()
         self._again: list[TrialOrder] = []
@@ -189,7 +193,7 @@ class Gathering:
                 self._again.append(order)
                 continue
             yield self._end(order.id, self._buried(order, waiting.state))
-            if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
+            if (waiting.was_gone or _deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
                 self._again.append(order.renamed(order.id.next_attempt))
 
@@ -231,7 +235,7 @@ class Gathering:
                         shutil.copyfile(partial / name, place / name)
                 shutil.copystat(partial, place)  # the time of its start
                 shutil.rmtree(partial, ignore_errors=True)
-        return bury(order, place, outcome_of_job(state))
+        return bury(order, place, _outcome_of_job(state))
 
     def _begins(self, waiting: _Waiting) -> None:
         if not waiting.has_begun:
@@ -248,3 +252,27 @@ class Gathering:
         if line not in self._said:
             self._said.add(line)
             self._work.waits(line)
+
+
+def _outcome_of_job(state: TaskState | None) -> Outcome:
+    """The outcome of a trial whose job ended in this state. None: Slurm does not know the job any more."""
+    if state is None:
+        return Outcome(INTERRUPTED, "its job is gone, and Slurm does not know any more how it ended")
+    on = f" on {state.node}" if state.node else ""
+    match state.name:
+        case "TIMEOUT" | "DEADLINE":
+            return Outcome(TIMEOUT, f"Slurm ended its job{on} at the job's time limit; allow more with --time")
+        case "OUT_OF_MEMORY":
+            return Outcome(OUT_OF_MEMORY, f"Slurm ended its job{on} at the job's memory limit")
+        case "NODE_FAIL" | "BOOT_FAIL":
+            return Outcome(FAILED, f"node {state.node or 'unknown'} failed ({state.name})")
+        case "PREEMPTED":
+            return Outcome(INTERRUPTED, f"its job was preempted{on}")
+        case "CANCELLED":
+            return Outcome(INTERRUPTED, f"its job was cancelled{on or ' before it started'}")
+    return Outcome(FAILED, f"its job{on} ended ({state.name}) and left no trial")
+
+
+def _deserves_another(state: TaskState | None) -> bool:
+    """Whether a trial whose job ended in this state is tried once more automatically."""
+    return state is None or state.name in _NOT_ITS_FAULT

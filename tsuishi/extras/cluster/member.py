@@ -1,6 +1,6 @@
 """`python -m tsuishi.extras.cluster.member FOLDER INDEX PORT`: a node's part of a trial over several nodes.
 
-srun starts it on each node (across_nodes.py). It enters the environment on its node and starts torchrun there; the
+srun starts it on each node (node.py). It enters the environment on its node and starts torchrun there; the
 processes of all nodes meet at the port of the first. What they print goes to srun, and so to the first node.
 """
 

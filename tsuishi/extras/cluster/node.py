@@ -7,23 +7,24 @@ the trial it ends the processes that killed tasks have left on its node.
 import errno
 import os
 import signal
+import socket
 import sys
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-from tsuishi.base import exclusion
+from tsuishi.base import exclusion, owner
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready
-from tsuishi.extras.cluster.across_nodes import across_nodes
 from tsuishi.extras.cluster.submission import Submission, read
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Gpu, Nvml
-from tsuishi.machine.slurm import NoAnswer, Slurm
+from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, variables
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import MachineRecord
@@ -36,6 +37,11 @@ from tsuishi.specs.statuses import FAILED
 
 # Seconds for processes of an earlier job to end, and between two looks.
 _OTHERS_END_IN_S, _TICK_S = 30.0, 0.5
+# Seconds after the first node has ended until Slurm ends the others.
+_OTHER_NODES_END_IN_S = 20
+_MEMBER = "tsuishi.extras.cluster.member"
+# srun is a process of the trial on this node. Other nodes do not know its runner: processes there have their own mark.
+_WITHOUT_MARK = ("/usr/bin/env", "-u", owner.MARK)
 
 
 def run_task(folder: Path, index: int) -> None:
@@ -54,7 +60,7 @@ def run_task(folder: Path, index: int) -> None:
             lock(alone, order)
             sweep(submission)
             if order.nodes > 1:
-                bench = across_nodes(bench, folder, index, order.nodes)
+                bench = _across_nodes(bench, folder, index, order.nodes)
         except UserError as refused:
             place = trial_folders.begin(run.trials, order.id, _writer())
             leave_empty(place)
@@ -165,6 +171,41 @@ def _node() -> str:
 def _writer() -> str:
     """Distinguishes this task from all others, also from its own earlier start, which may still be alive."""
     return f"{os.environ['SLURM_JOB_ID']}.{os.environ.get('SLURM_RESTART_COUNT', '0')}"
+
+
+def _across_nodes(bench: Bench, folder: Path, index: int, nodes: int) -> Bench:
+    """What this node offers to a trial over several nodes: task `index` of the submission in `folder`.
+
+    srun starts `member` on each node, and prints its output. Each node makes its own command for the trial, as its
+    paths and GPUs may differ.
+    """
+    of_job = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
+    member = (sys.executable, "-m", _MEMBER, str(folder), str(index), str(_free_port()))
+    command = [*_on_each_node(nodes), *_WITHOUT_MARK, *member]
+    return replace(bench, ready=bench.ready.started_by(command, {**variables(os.environ), **of_job}))
+
+
+def _on_each_node(nodes: int) -> list[str]:
+    """The beginning of a command that Slurm runs once on each node of this job, with all that the job has there."""
+    return [
+        "/usr/bin/env",
+        "srun",
+        f"--nodes={nodes}",
+        f"--ntasks={nodes}",
+        "--ntasks-per-node=1",
+        "--cpu-bind=none",
+        AT_THE_LIBRARY,
+        "--mem=0",
+        "--export=ALL",
+        f"--wait={_OTHER_NODES_END_IN_S}",
+    ]
+
+
+def _free_port() -> int:
+    """A port of this node, the first node, where the processes meet."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
 
 
 if __name__ == "__main__":

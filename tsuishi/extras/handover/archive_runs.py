@@ -21,6 +21,7 @@ from tsuishi.extras.handover.archives.derived import derived
 from tsuishi.extras.handover.archives.member_names import CITATION, INPUTS, RECORD, RUNS, SUFFIX
 from tsuishi.extras.handover.archives.run_inputs import RunInputs
 from tsuishi.extras.handover.archives.secret_search import Secrets, secrets_here
+from tsuishi.extras.handover.settings import of_handover
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
@@ -92,7 +93,7 @@ class _Packing:
             bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
         bundle.files |= {name: text for run in runs for name, text in self._inputs(run)}
         self._add_software(bundle, runs)
-        authors = () if self._anonymous else self._session.settings.authors
+        authors = () if self._anonymous else of_handover(self._session.settings).authors
         if not authors:
             why = "an anonymous archive names no authors" if self._anonymous else "tsuishi.authors names none"
             self.left_out.append(f"{CITATION}: {why}")
@@ -147,7 +148,7 @@ class _Packing:
             runs=tuple(ArchivedRun(run_id=run.run_id, root=run.root, trials=run.trials) for run in verified),
             scrubbed_files=tuple(self.scrubbed_files),
             authors=authors,
-            licence=self._session.settings.licence,
+            licence=of_handover(self._session.settings).licence,
             left_out=tuple(self.left_out),
         )
 

@@ -9,8 +9,8 @@ from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
-from tsuishi.report.parts.columns import ratio_columns
 from tsuishi.report.parts.compared_times import times
+from tsuishi.report.parts.declarations import ratio_columns
 from tsuishi.report.parts.wording import Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.pairs import Matchup

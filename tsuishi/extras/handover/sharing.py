@@ -18,6 +18,7 @@ from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover import exchange
 from tsuishi.extras.handover.exchange import LICENCES
 from tsuishi.extras.handover.incoming import incoming_image
+from tsuishi.extras.handover.settings import of_handover
 from tsuishi.specs.environment import Environment, select_environments
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class SharedPlace:
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self.address = builder.settings.registry
+        self.address = of_handover(builder.settings).registry
 
     def is_asked_for(self, environment: Environment) -> bool:
         """Whether the place is asked for an environment: for images only, and offline only where it is a folder."""
@@ -84,7 +85,7 @@ class SharedPlace:
 
     def _refuse_what_stays(self, names: tuple[str, ...]) -> None:
         """Raise UserError for environments with parts that may not be public, unless only the site can read them."""
-        if self._builder.settings.registry_readers == _SITE:
+        if of_handover(self._builder.settings).registry_readers == _SITE:
             return
         stays = [
             f"{environment.name} ({environment.redistribution})"

@@ -8,6 +8,21 @@ if TYPE_CHECKING:
     from tsuishi.commands.chain import Chain
 
 
+def build(chain: "Chain") -> bool:
+    """Give the session of a chain the releases of a family, where --family names it; the task of the core goes on."""
+    family = chain.options.text("family")
+    if family and chain.options.has("env"):
+        raise UserError("--family names environments already: leave --env out")
+    if family and not chain.session.choice.environments:
+        from tsuishi.extras.releases.of_family import with_releases
+
+        chain.session = with_releases(chain.session, family)
+    return False
+
+
+run_suite = build
+
+
 def lock(chain: "Chain") -> bool:
     """Make the environment of another release, where --like and --release name it; returns whether they do."""
     like, version = chain.options.text("like"), chain.options.text("release")

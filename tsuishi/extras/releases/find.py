@@ -19,7 +19,7 @@ def find(chain: Chain) -> None:
     if missing := [f"--{name}" for name in _NEEDED if not options.has(name)]:
         raise UserError(
             f"missing: {', '.join(missing)}; a search has --suite, --case axis=value,axis=value, --quantity, --from "
-            "and --to: docs/releases.md has an example"
+            "and --to: tsuishi/extras/releases/README.md has an example"
         )
     asked = release_question(session, *(options.text(name) for name in _NEEDED))
     resumed = _resumed(chain)

@@ -96,7 +96,9 @@ def _check_ends(session: Session, ends: Sequence[Environment]) -> None:
     old, new = ends
     for end in ends:
         if not end.family:
-            raise UserError(f"{end.name} has no family of releases: give it a family (docs/releases.md)")
+            raise UserError(
+                f"{end.name} has no family of releases: give it a family (tsuishi/extras/releases/README.md)"
+            )
         if why := session.builder.engines.refusal(end):
             raise UserError(f"{end.name} cannot be used here: {why}")
     if old.family != new.family:

@@ -9,7 +9,7 @@ from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
-from tsuishi.report.parts.columns import ratio_columns
+from tsuishi.report.parts.declarations import ratio_columns
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.results.records import EnvironmentRecord

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from tsuishi.base.checkout import Checkout
-from tsuishi.report.parts import columns
+from tsuishi.report.parts import columns, declarations
 from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.verdict_rows import verdict_rows
@@ -52,7 +52,7 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
             "verdicts": verdict_rows(conclude(evidence).judgements)["verdicts"],
         }
     declared = columns.tables(evidence, {})
-    made = {name: pd.DataFrame(columns.filled(declared[name], some)) for name, some in rows.items()}
+    made = {name: pd.DataFrame(declarations.filled(declared[name], some)) for name, some in rows.items()}
     results, described = evidence.results, {**declared, **schema.OF_A_TRIAL}
     ids = results.trials["trial_id"]
     measured = {"samples": results.samples, "metrics": results.metrics, "telemetry": results.telemetry}

@@ -1,30 +1,13 @@
 """The columns of a report's tables as data: names with units, types, meanings (schema.py has those of a run)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
-from typing import Any, NamedTuple
+from collections.abc import Mapping
 
-from tsuishi.estimates.intervals import Contrast
-from tsuishi.estimates.ratios import as_ratio
+from tsuishi.report.parts.declarations import EVERY_AXIS, WHERE, AxisColumns, Columns, Declared, columns_of
 from tsuishi.results import schema
 from tsuishi.results.schema import Column
-from tsuishi.specs.axes import Axis
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.verdicts.evidence import Evidence
-
-
-class AxisColumns(NamedTuple):
-    """Stands for a column per axis: the `named` axes, or all `but` some; `of_lines`: the axes that tell lines apart."""
-
-    named: tuple[str, ...] = ()
-    but: tuple[str, ...] = ()
-    of_lines: bool = False
-
-
-Columns = tuple[Column, ...]
-# The columns of a table, before the vocabulary of a report says which axes there are.
-Declared = tuple[Column | AxisColumns, ...]
 
 _DESCRIPTION = (
     "An apostrophe stands before text that a spreadsheet would take for a formula, as it begins with =, +, - or @; "
@@ -36,12 +19,6 @@ def _interval(name: str, description: str) -> Columns:
     ends = (("low", "lower"), ("high", "upper"))
     of_ends = (Column(f"{name}_{end}", "number", f"{word} end of its 95 % interval") for end, word in ends)
     return (Column(name, "number", description), *of_ends)
-
-
-def ratio_columns(logarithm: Contrast | None) -> dict[str, float | None]:
-    """The cells `ratio`, `ratio_low` and `ratio_high` of a row, from the logarithm of a ratio."""
-    values = as_ratio(logarithm) if logarithm else (None, None, None)
-    return dict(zip(("ratio", "ratio_low", "ratio_high"), values, strict=True))
 
 
 _CASE_ID = Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere")
@@ -59,8 +36,6 @@ _SPREAD: Columns = (
 _BLOCKS = Column("blocks", "integer", "timed blocks it rests on")
 _RATIO: Columns = _interval("ratio", "over the reference's, of geometric means over trials")
 _REFERENCE = Column("reference", "string", "environment that ratios compare with")
-EVERY_AXIS = AxisColumns()
-WHERE = AxisColumns((SUITE, PROTOCOL))
 _LINE: Declared = (WHERE, _SERIES, Column("published", "boolean", "not ours"), AxisColumns(of_lines=True))
 
 _SOURCE = Column("source", "string", "reports/published/<source>.toml")
@@ -405,45 +380,11 @@ def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, C
     """
     titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
     published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
-    every = {name: _columns(evidence, declared) for name, declared in {**TABLES, **explained}.items()}
+    every = {name: columns_of(evidence, declared) for name, declared in {**TABLES, **explained}.items()}
     return {**every, "cases": (*every["cases"], *published)}
-
-
-def _columns(evidence: Evidence, declared: Declared) -> Columns:
-    """The columns, each name once: an explanation may declare a column that is an axis of a suite."""
-    named: dict[str, Column] = {}
-    for entry in declared:
-        some = [entry] if isinstance(entry, Column) else map(schema.axis_column, _axes_of(evidence, entry))
-        named |= {column.name: column for column in some if column.name not in named}
-    return (*named.values(),)
-
-
-def _axes_of(evidence: Evidence, which: AxisColumns) -> Iterator[Axis]:
-    """The axes that an entry stands for: named axes in the order of their names, others in canonical order."""
-    axes = evidence.words.axes
-    if which.named:
-        yield from (evidence.words.axis(name) for name in which.named)
-    elif which.of_lines:
-        used = {name for case in evidence.every_axes if BATCH_SIZE in case for name in case}
-        apart = (SUITE, PROTOCOL, BATCH_SIZE)
-        yield from (axis for name, axis in axes.items() if axis.in_fits or (name in used and name not in apart))
-    else:
-        yield from (axis for name, axis in axes.items() if name not in which.but)
 
 
 def report_package(declared: Mapping[str, Columns]) -> str:
     """The text of tables/datapackage.json, from the columns of every table."""
     package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", declared)}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
-
-
-def filled(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """The values of exactly these columns, in this order, from rows; None where a row has no value.
-
-    Raises ValueError where a row has another column.
-    """
-    names = [column.name for column in columns]
-    unknown = sorted(set().union(*rows) - set(names))
-    if unknown:
-        raise ValueError(f"no such column: {', '.join(unknown)}; declare it among the columns of its table")
-    return {name: list(map(dict.get, rows, repeat(name))) for name in names}

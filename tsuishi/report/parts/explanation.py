@@ -22,11 +22,11 @@ from pydantic import TypeAdapter
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.toml import digest
-from tsuishi.report.parts import columns
+from tsuishi.report.parts import columns, declarations
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.columns import Declared
 from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.declarations import Columns, Declared
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
@@ -196,10 +196,10 @@ class Guarded(Explanation):
         """Raise ValueError where rows are of no table of the explanation, or have another column."""
         if table not in self.tables:
             raise ValueError(f"no table '{table}': declare its columns in `tables`")
-        columns.filled(self._columns[table], rows)
+        declarations.filled(self._columns[table], rows)
 
     @cached_property
-    def _columns(self) -> dict[str, columns.Columns]:
+    def _columns(self) -> dict[str, Columns]:
         return columns.tables(self.evidence, self.tables)
 
 

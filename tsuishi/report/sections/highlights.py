@@ -2,23 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 
-from tsuishi.base.language import in_words, prose, t
+from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
-from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Strip, StripCell, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank
-from tsuishi.report.sections.claim_strip import strip
+from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.highlighted_answers import from_answers
 from tsuishi.report.sections.highlighted_cases import from_cases
-from tsuishi.report.sections.highlighted_claims import from_claims, from_sources
+from tsuishi.report.sections.highlighted_claims import CLAIMS, from_claims, from_sources
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.claims import Claim, Verdict
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement
 
 # The cards of a first screen, the open questions below them, and the cards that the command prints.
 _MOST_CARDS, _MOST_OPEN, _SHOWN = 6, 3, 2
+# The letter of each verdict. Of several verdicts in an environment (of its protocols) the first in this order counts.
+_LETTERS: dict[Verdict, str] = {
+    "contradicted": "C",
+    "reproduced": "R",
+    "direction only": "D",
+    "inconclusive": "?",
+    "not tested": "·",
+}
 
 
 class Opening:
@@ -50,7 +60,8 @@ class Opening:
         blocks += [Highlights(self.items)] if self.items else []
         if explained := tuple(self._explained()):
             blocks.append(Bullets(explained, title=t("What explains it")))
-        claims = strip(self._verdicts.judgements, self._evidence.environments) if self._verdicts.is_any_tested else None
+        any_tested = self._verdicts.is_any_tested
+        claims = claim_strip(self._verdicts.judgements, self._evidence.environments) if any_tested else None
         blocks += [claims] if claims else []
         blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs) else []
         if still_open := tuple(_open(self._questions)):
@@ -127,3 +138,35 @@ def _open(questions: Questions) -> Iterator[str]:
         yield t("{topic}: {words}", topic=questions.title(answer.asked), words=questions.words(answer))
     if len(answers) > _MOST_OPEN:
         yield t("{count} more are open: see the table of all questions.", count=len(answers) - _MOST_OPEN)
+
+
+def claim_strip(judgements: Sequence[Judgement], environments: Sequence[str]) -> Strip | None:
+    """The strip; None where there is no claim."""
+    claims: dict[tuple[str, str], Claim] = {(each.source, each.claim.id): each.claim for each in judgements}
+    if not claims:
+        return None
+    sources = dict.fromkeys(source for source, _ in claims)
+    groups = tuple((name, tuple(_short(claim) for source, claim in claims if source == name)) for name in sources)
+    verdicts: dict[tuple[str, str, str], list[Verdict]] = {}
+    for each in judgements:
+        for environment in each.subject.environments if each.subject else environments:
+            verdicts.setdefault((each.source, each.claim.id, environment), []).append(each.verdict)
+    rows = tuple(
+        (name, tuple(_cell(claim, verdicts.get((*key, name), [])) for key, claim in claims.items()))
+        for name in environments
+    )
+    legend = tuple(StripCell(letter, TONES[verdict], t(verdict)) for verdict, letter in _LETTERS.items())
+    return Strip(t("All claims, environment by environment"), groups, rows, legend, CLAIMS)
+
+
+def _short(name: str) -> str:
+    """The name of a claim in a narrow column: "b…" for "b-distinct"."""
+    first, dash, _ = name.partition("-")
+    return f"{first}…" if dash else name
+
+
+def _cell(claim: Claim, verdicts: Sequence[Verdict]) -> StripCell:
+    verdict: Verdict = next((each for each in _LETTERS if each in verdicts), "not tested")
+    return StripCell(
+        _LETTERS[verdict], TONES[verdict], t("{claim}: {verdict}", claim=in_language(claim.text), verdict=t(verdict))
+    )

@@ -7,7 +7,7 @@ from tsuishi.base.language import in_words, t
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import mean_ratio
 from tsuishi.report.parts.blocks import Heading, Text, View
-from tsuishi.report.parts.columns import ratio_columns
+from tsuishi.report.parts.declarations import ratio_columns
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, ratio_cell, text_cell
 from tsuishi.report.sections.descriptions import machine_text
 from tsuishi.report.sections.pairs import Matchup

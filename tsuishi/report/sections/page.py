@@ -7,7 +7,7 @@ from typing import Any
 from tsuishi import extras
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
-from tsuishi.report.parts import columns
+from tsuishi.report.parts import columns, declarations
 from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, TableValues
 from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations, declared_tables
@@ -89,7 +89,7 @@ def make_page(
     )
 
 
-def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
+def declared_columns(evidence: Evidence) -> dict[str, declarations.Columns]:
     """The columns of every table of a report."""
     return columns.tables(evidence, declared_tables(evidence.words))
 
@@ -113,7 +113,7 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, TableV
     rows["steadiness"] += _steadiness(evidence)
     rows["published"] += _published(evidence)
     rows["readings"] += _readings(evidence)
-    return {name: columns.filled(declared[name], some) for name, some in rows.items()} | whole
+    return {name: declarations.filled(declared[name], some) for name, some in rows.items()} | whole
 
 
 def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:

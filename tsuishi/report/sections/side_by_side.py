@@ -9,7 +9,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
-from tsuishi.report.parts.columns import ratio_columns
+from tsuishi.report.parts.declarations import ratio_columns
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOTHING,
