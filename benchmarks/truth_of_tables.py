@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
-from tsuishi.estimates.printed_doubts import PrintedCell, Work, doubts
+from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, doubts
 
 FOLDER = Path(__file__).parent / "tables"
 SIZES = ((2, 3), (3, 4), (5, 4), (6, 5), (8, 6), (12, 8), (24, 12))
@@ -94,7 +94,7 @@ FAULTS: dict[str, Callable[[tuple[PrintedCell, ...], np.random.Generator], tuple
     "the decimal point is shifted": _point_shifted,
     "rate, time and batch contradict each other": _contradicted,
 }
-_NONE = Work({}, {})
+_NONE = KnownWork({}, {})
 
 
 def _flat(table: Table, both: bool) -> list[PrintedCell]:

@@ -1,18 +1,19 @@
 """Doubts about printed numbers: each kind where it is planted, and none about numbers that are right."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from benchmarks import truth_of_tables
 from tests.words import WORDS
-from tsuishi.adopt.checks import doubts_about
+from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.base.checkout import Checkout
-from tsuishi.estimates.printed_doubts import Doubt, PrintedCell, Work, doubts
+from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.source import Hardware, read_sources
 
-NONE = Work({}, {})
+NONE = KnownWork({}, {})
 RATE, STEP = "throughput_images_per_s", "step_s"
 
 
@@ -22,7 +23,7 @@ def cell(quantity: str, text: str, line: str = "card", scale: float = 1.0, **axe
     )
 
 
-def only(found: list[Doubt]) -> Doubt:
+def only(found: list[PrintedDoubt]) -> PrintedDoubt:
     (doubt,) = found
     return doubt
 
@@ -48,8 +49,8 @@ def test_rate_time_and_batch_contradict_each_other_in_a_row_or_by_one_factor_in_
 
 
 def test_a_rate_above_the_limit_of_the_card_is_impossible() -> None:
-    work = Work({"resnet50": 4_089_184_256}, {"card": {"fp32": 13.4e12}})
-    training = {"mode": "training", "precision": "fp32", "devices": 1}
+    work = KnownWork({"resnet50": 4_089_184_256}, {"card": {"fp32": 13.4e12}})
+    training: dict[str, Any] = {"mode": "training", "precision": "fp32", "devices": 1}
     assert doubts([cell(RATE, "400", **training)], work) == []
     above = only(doubts([cell(RATE, "2751", **training)], work))
     assert (above.kind, above.check) == ("impossible", "device-limit")

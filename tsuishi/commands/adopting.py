@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.checks import doubts_about
+from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.adopt.table_files import table_files
 from tsuishi.adopt.written import write
 from tsuishi.artifacts.network import Network
@@ -13,7 +13,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
-from tsuishi.estimates.printed_doubts import Doubt
+from tsuishi.estimates.printed_doubts import PrintedDoubt
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.case import Value
 from tsuishi.specs.printed_table import slug
@@ -94,7 +94,7 @@ def _show(chain: Chain, adoption: Adoption) -> None:
     show_doubts(screen, adoption.name, doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets))
 
 
-def show_doubts(screen: Screen, name: str, found: Sequence[Doubt]) -> None:
+def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt]) -> None:
     """Print the doubts about the numbers of a source."""
     rows = [
         (doubt.kind, doubt.cells[0].place, doubt.reason, "" if doubt.likely is None else f"{doubt.likely:.4g}")

@@ -49,7 +49,7 @@ def show_sources(session: Session) -> None:
 
     Raises UserError for a wrong file.
     """
-    from tsuishi.adopt.checks import doubts_about
+    from tsuishi.adopt.doubtful import doubts_about
     from tsuishi.commands.adopting import show_doubts
     from tsuishi.machine.compatibility import read_table
     from tsuishi.specs.source import check_names, read_sources

@@ -16,7 +16,7 @@ import numpy as np
 
 _RATE, _STEP = "throughput_images_per_s", "step_s"
 _BATCH, _DEVICES, _MODEL, _MODE, _PRECISION = "batch_size", "devices", "model", "mode", "precision"
-# Rate x time may differ from the batch by this share, on top of what the last printed digits leave open.
+# Rate x time may differ from the batch by this share, and by the rounding of the last printed digits.
 _PRODUCT = 0.05
 # Rates on N devices up to so many times N are within scatter and better use of caches.
 _LINEAR = 1.1
@@ -25,13 +25,13 @@ _LIMIT = 1.25
 # From smallest to largest, a batch grows so many times at least, over so many sizes, and the time of a step by less
 # than this factor, where it cannot depend on the batch.
 _GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
-# A cell is an outlier where it is so many scales, and this factor, from what each of the columns and of the rows says
-# that go with its own best: so many of each, over so many rows.
+# A cell is an outlier where the columns and the rows most like its own all expect another value: by so many scales, and
+# by this factor. A scale is at least the third number; so many columns are compared, over so many rows.
 _SCALES, _FACTOR, _LEAST_SCALE = 5.0, 4.0, 0.03
 _FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_BESIDE = 5, 3, 2
 # It is off by so many times the next cell of such a column: a slip is alone.
 _ALONE = 2.2
-# The likely value is within this of what the others say, in logarithms.
+# The likely value is within this of the expected value, in logarithms.
 _LIKELY = 0.3
 # A repeated number is surprising where chance repeats numbers in fewer of such tables.
 _CHANCE = 0.002
@@ -56,7 +56,7 @@ class PrintedCell:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class PrintedDoubt:
     """Why numbers are doubted: the suspect first, a check's name, a sentence with the figures, the likely value."""
 
     kind: Kind
@@ -67,14 +67,14 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Work:
+class KnownWork:
     """Multiply-adds of an image's forward pass by network, and FLOP/s of a device by line and precision."""
 
     multiply_adds: Mapping[str, int]
     peak: Mapping[str, Mapping[str, float]]
 
 
-def doubts(cells: Sequence[PrintedCell], work: Work) -> list[Doubt]:
+def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
     impossible = [*_products(cells), *_above_limits(cells, work)]
     wrong = {id(cell) for doubt in impossible for cell in doubt.cells}
@@ -97,7 +97,7 @@ def _last_digit(text: str) -> float:
     return 0.5 / float(digits) if digits else 1.0
 
 
-def _products(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
     by_case: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
     for cell in cells:
@@ -117,15 +117,15 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
         if len(together) * 2 > len(found) and len(found) > 2:
             pairs = tuple(cell for _, _, rate, step in together for cell in (rate, step))
             why = f"{line}: rate x time is {middle:.3g} times the batch in {len(together)} of {len(found)} rows"
-            yield Doubt("impossible", "rate-times-step", pairs, why)
+            yield PrintedDoubt("impossible", "rate-times-step", pairs, why)
             off = [each for each in off if each not in together]
         for factor, _, rate, step in off:
             batch = float(rate.axes[_BATCH])
             why = f"{rate.text} images/s x {step.value:.4g} s are {factor * batch:.4g} images, not {batch:g}"
-            yield Doubt("impossible", "rate-times-step", (rate, step), why)
+            yield PrintedDoubt("impossible", "rate-times-step", (rate, step), why)
 
 
-def _above_limits(cells: Sequence[PrintedCell], work: Work) -> Iterator[Doubt]:
+def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
     """Rates above the limit of the device by the network's arithmetic."""
     for cell in cells:
         peak = work.peak.get(cell.line, {}).get(str(cell.axes.get(_PRECISION)))
@@ -138,7 +138,7 @@ def _above_limits(cells: Sequence[PrintedCell], work: Work) -> Iterator[Doubt]:
             why = (
                 f"{cell.text} images/s are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
             )
-            yield Doubt("impossible", "device-limit", (cell,), why)
+            yield PrintedDoubt("impossible", "device-limit", (cell,), why)
 
 
 def _speed(cell: PrintedCell) -> float:
@@ -146,7 +146,7 @@ def _speed(cell: PrintedCell) -> float:
     return cell.value if cell.quantity == _RATE else float(cell.axes.get(_BATCH, 1)) / cell.value
 
 
-def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """N devices that are more than N times as fast; by batches that are the same, or the same for each device."""
     speeds = [cell for cell in cells if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(_DEVICES), int)]
     for group in _groups(speeds, _DEVICES, _BATCH, "strategy"):
@@ -162,10 +162,10 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
                 times = _speed(cell) / _speed(one)
                 if times > _LINEAR * devices:
                     why = f"{devices} devices are {times:.3g} times as fast as one"
-                    yield Doubt("surprising", "superlinear", (cell, one), why)
+                    yield PrintedDoubt("surprising", "superlinear", (cell, one), why)
 
 
-def _constant(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+def _constant(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Times of steps that do not depend on the batch, though the work grows with it."""
     for group in _groups([cell for cell in cells if cell.quantity == _STEP], _BATCH):
         sizes = sorted({int(cell.axes[_BATCH]): cell for cell in group if _BATCH in cell.axes}.items())
@@ -180,11 +180,11 @@ def _constant(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
                 f"the time of a step is {min(values):.3g} to {max(values):.3g} s for batches of {low} to {high}: the "
                 "numbers may be of images or of another batch, or other machines measured them"
             )
-            yield Doubt("surprising", "independent-of-batch", tuple(cell for _, cell in upper), why)
+            yield PrintedDoubt("surprising", "independent-of-batch", tuple(cell for _, cell in upper), why)
 
 
-def _outliers(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
-    """Cells far from what their network and their conditions say together, in logarithms."""
+def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
+    """Cells that fit neither their row nor their column, in logarithms."""
     for quantity, without in ((_RATE, (_MODEL, _BATCH)), (_STEP, (_MODEL,))):
         table: dict[tuple[object, object], PrintedCell] = {}
         those = [cell for cell in cells if cell.quantity == quantity]
@@ -196,7 +196,7 @@ def _outliers(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
             yield from _outliers_of(table)
 
 
-def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator[Doubt]:
+def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator[PrintedDoubt]:
     rows, columns = (list(dict.fromkeys(key[side] for key in table)) for side in (0, 1))
     if len(rows) < _FEWEST_ROWS or len(columns) < _FEWEST_COLUMNS:
         return
@@ -211,16 +211,18 @@ def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator
         times = math.exp(abs(off[row, column]))
         how = "more" if off[row, column] > 0 else "less"
         why = f"{cell.text} is {times:.3g} times {how} than its row and its column say"
-        yield Doubt("surprising", "digit", (cell,), why, _nearest_digits(cell, cell.value / math.exp(off[row, column])))
+        yield PrintedDoubt(
+            "surprising", "digit", (cell,), why, _nearest_digits(cell, cell.value / math.exp(off[row, column]))
+        )
 
 
 Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 def _offs(grid: Grid) -> Grid:
-    """How far each logarithm is from what every one of the columns that go with its own says; 0 where one agrees.
+    """How far each logarithm is from the value that the most similar columns expect; 0 where one of them expects it.
 
-    A column goes with another where their differences scatter little over the rows. NaN where too few columns do.
+    Columns are similar where their differences scatter little over the rows. NaN where too few columns are.
     """
     offs = np.full(grid.shape, np.nan)
     for column in range(grid.shape[1]):
@@ -261,7 +263,7 @@ def _nearest_digits(cell: PrintedCell, fitting: float) -> float | None:
     return best if best and abs(math.log(best / fitting)) < _LIKELY else None
 
 
-def _repeated(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
+def _repeated(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Numbers that are printed for two cases, where chance would hardly repeat one."""
     for quantity in (_RATE, _STEP):
         those = [cell for cell in cells if cell.quantity == quantity and cell.readings == 1]
@@ -277,4 +279,4 @@ def _repeated(cells: Sequence[PrintedCell]) -> Iterator[Doubt]:
             if len(found) > 1 and pairs / (9 * 10 ** (found[0][1] - 1)) < _CHANCE:
                 twice = tuple(cell for cell, _ in found)
                 why = f"{text} is printed for {len(found)} cases"
-                yield Doubt("surprising", "repeated", twice, why)
+                yield PrintedDoubt("surprising", "repeated", twice, why)

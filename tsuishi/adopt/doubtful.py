@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from tsuishi.estimates.printed_doubts import Doubt, PrintedCell, Work, doubts
+from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
 from tsuishi.machine.data_sheets import DataSheet, Precision
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
@@ -15,11 +15,13 @@ _ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "amp_fp16": "fp16", "amp_bf16": "
 
 def doubts_about(
     numbers: Iterable[Numbers], hardware: Iterable[Hardware], words: Vocabulary, sheets: Sequence[DataSheet]
-) -> list[Doubt]:
+) -> list[PrintedDoubt]:
     """The doubts about the numbers of a source. hardware: of the source."""
     tables, of = list(numbers), {each.name: _peak(each.title, sheets) for each in hardware}
     peaks = {_line(table): of.get(table.hardware, {}) for table in tables}
-    return doubts([cell for table in tables for cell in _cells(table)], Work(_multiply_adds(words.networks), peaks))
+    return doubts(
+        [cell for table in tables for cell in _cells(table)], KnownWork(_multiply_adds(words.networks), peaks)
+    )
 
 
 def _multiply_adds(networks: Mapping[str, NetworkFacts]) -> dict[str, int]:
