@@ -73,7 +73,7 @@ def test_the_first_weights_of_a_network_stay_the_same() -> None:
 
 # Trainable parameters as torchvision's documentation has them.
 PARAMETERS = {"resnet18": 11689512, "resnet34": 21797672, "resnet50": 25557032, "resnet101": 44549160}
-PARAMETERS |= {"resnet152": 60192808, "vgg16": 138357544, "mobilenet_v2": 3504872}
+PARAMETERS |= {"resnet152": 60192808, "vgg16": 138357544, "mobilenet_v2": 3504872, "vgg11": 132863336}
 
 
 def test_published_networks_have_their_published_parameters() -> None:
