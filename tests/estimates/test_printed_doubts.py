@@ -103,9 +103,13 @@ def test_nothing_is_doubted_in_the_real_tables_and_in_the_sources_of_the_checkou
         assert doubts(cells, NONE) == []
     sheets = read_table(Checkout().images).data_sheets
     sources = read_sources(Checkout().published, WORDS)
-    assert {source.name: doubts_about(source.numbers, source.hardware, WORDS, sheets) for source in sources} == {
-        source.name: [] for source in sources
+    found = {
+        source.name: [doubt.reason for doubt in doubts_about(source.numbers, source.hardware, WORDS, sheets)]
+        for source in sources
     }
+    # The first run on one GPU took 14.9 s, on four 0.684 s.
+    assert "4 devices are 21.8 times as fast as one" in found["conv2d-gce"]
+    assert not any(reasons for name, reasons in found.items() if name != "conv2d-gce")
 
 
 def test_the_limits_of_a_card_come_from_its_data_sheet_and_its_line() -> None:

@@ -15,6 +15,8 @@ from typing import Literal
 import numpy as np
 
 _RATE, _STEP = "throughput_images_per_s", "step_s"
+# Endings of times of work that is the same on any number of devices.
+_WHOLE = ("_run_s", "_epoch_s")
 _BATCH, _DEVICES, _MODEL, _MODE, _PRECISION = "batch_size", "devices", "model", "mode", "precision"
 # Rate x time may differ from the batch by this share, and by the rounding of the last printed digits.
 _PRODUCT = 0.05
@@ -142,13 +144,16 @@ def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[Pri
 
 
 def _speed(cell: PrintedCell) -> float:
-    """Images per second of a rate or a time."""
-    return cell.value if cell.quantity == _RATE else float(cell.axes.get(_BATCH, 1)) / cell.value
+    """Work per second of a rate, of the time of a step, or of the time of a run or an epoch, whose work is the same."""
+    if cell.quantity == _RATE:
+        return cell.value
+    return (float(cell.axes.get(_BATCH, 1)) if cell.quantity == _STEP else 1.0) / cell.value
 
 
 def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """N devices that are more than N times as fast; by batches that are the same, or the same for each device."""
-    speeds = [cell for cell in cells if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(_DEVICES), int)]
+    timed = [cell for cell in cells if cell.quantity in (_RATE, _STEP) or cell.quantity.endswith(_WHOLE)]
+    speeds = [cell for cell in timed if isinstance(cell.axes.get(_DEVICES), int)]
     for group in _groups(speeds, _DEVICES, _BATCH, "strategy"):
         by_devices: dict[int, dict[float, PrintedCell]] = defaultdict(dict)
         for cell in group:
@@ -156,7 +161,8 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             by_devices[devices][batch / devices] = cell
         for devices, several in by_devices.items():
             for share, cell in several.items():
-                one = by_devices.get(1, {}).get(share)
+                of_one = by_devices.get(1, {})
+                one = of_one.get(share) or of_one.get(share * devices)
                 if one is None or devices == 1:
                     continue
                 times = _speed(cell) / _speed(one)
