@@ -52,7 +52,8 @@ class PrintedColumn(toml.Spec):
 
     def converted(self, printed: float) -> float:
         """A printed number in the unit of the quantity. Raises ZeroDivisionError for the inverse of 0."""
-        return self.scale / printed if self.inverse else self.scale * printed
+        value = self.scale / printed if self.inverse else self.scale * printed
+        return float(f"{value:.12g}")  # 15.39 ms are 0.01539 s, not 0.015390000000000001
 
 
 class Across(toml.Spec):
