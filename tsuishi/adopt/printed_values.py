@@ -83,8 +83,7 @@ class PrintedValues:
     def within(self, text: str) -> tuple[dict[str, str], str]:
         """The texts of axes in a header, by axis, and the words that are left.
 
-        >>> within("vgg16 eval"), within("Throughput - mixed precision")
-        ({"model": "vgg16", "mode": "eval"}, ""), ({"precision": "mixed precision"}, "throughput")
+        "vgg16 eval" has a model and a mode; "Throughput - mixed precision" has a precision.
         """
         tokens = [token for token in re.split(r"[\s/,;:()\[\]_-]+", text.strip()) if token]
         case: dict[str, str] = {}
