@@ -73,6 +73,10 @@ def test_a_table_from_an_address_becomes_a_source_and_a_suite(tmp_path: Path, ro
     written = tomllib.loads((folder / "source.toml").read_text())
     assert written["tables"][0]["address"] == given
     assert written["notes"] == ["the licence of its tables: MIT"]
+    groups = tomllib.loads((root / "suites" / "bench.toml").read_text())["groups"]
+    expected = {tuple(group["axes"]["model"]): group["expect"]["quick"]["s_per_image"] for group in groups}
+    # 13 steps of 3 passes of 2 operations a multiply-add, at 60e9 operations a second.
+    assert expected == {("cnn10", "resnet50"): 5.316, ("cnn10",): 0.346}
     source = read_source(folder / "source.toml", vocabulary(root / "suites"))
     found = {(each.axes["model"], each.axes["precision"]): each.value for each in source.flat()}
     assert found == {("cnn10", "fp32"): 1200.5, ("cnn10", "amp_fp16"): 2300.0, ("resnet50", "fp32"): 300.0}

@@ -37,8 +37,8 @@ _PROFILES: dict[str, dict[str, Any]] = {
         },
     },
 }
-# Seconds of a trial, and the steps on which its time depends: a warm-up, and the fewest blocks.
-_TRIAL_S, _STEPS = 10.0, 13
+# Seconds of a trial with short steps; the steps that it has at least; and the FLOP/s of two CPU cores.
+_TRIAL_S, _STEPS, _FLOPS_PER_S = 10.0, 13, 60e9
 
 
 def write(adoption: Adoption, title: str, folder: Path, suite: Path, words: Vocabulary) -> None:
@@ -163,9 +163,17 @@ def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
     for (rest, names), sizes in batches.items():
         group = tomlkit.table()
         group.add("axes", _inline({**dict([PROTOCOL, *rest]), _MODEL: list(names), _BATCH_SIZE: sorted(sizes)}))
+        group.add("expect", _inline(dict.fromkeys(_PROFILES, _inline(_expected(dict(rest), names, words)))))
         groups.append(group)
     document.add("groups", groups)
     return tomlkit.dumps(document)
+
+
+def _expected(axes: Mapping[str, Value], names: Iterable[Value], words: Vocabulary) -> dict[str, float]:
+    """The expected seconds of a trial of the largest of these networks, by its multiply-adds; a plan learns better."""
+    known = [words.networks[str(name)].multiply_adds for name in names if str(name) in words.networks]
+    passes = 3 if axes.get("mode") == "training" else 1
+    return {"s": _TRIAL_S, "s_per_image": round(_STEPS * passes * 2 * max(known, default=0) / _FLOPS_PER_S, 3)}
 
 
 def _cases(adoption: Adoption) -> list[dict[str, Value]]:
