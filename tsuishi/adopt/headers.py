@@ -41,6 +41,8 @@ _EPOCH = re.compile(r"\bepochs?\b")
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 # How far rate x time may be from the batch, where a column of times tells its unit by that.
 _NEAR = 0.05
+# Factors of axes and facts: parameters in millions.
+_FACTORS = {"": 1.0, "k": 1e3, "M": 1e6}
 # More columns that differ in one value alone are said in one line.
 _MOST_LISTED = 3
 # The unit in a cell: 31.3ms, 356 img/s.
@@ -194,8 +196,12 @@ def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
     known = {*words.selectable, *words.quantities, HARDWARE, IMAGE_SIZE, PARAMETERS}
     if holds not in known:
         raise UserError(f"--columns: {unknown('axis or quantity', holds, known)}")
-    if not unit or holds not in words.quantities:
-        return PrintedColumn(name=name, holds=holds, scale=float(unit) if unit else 1.0)
+    if holds not in words.quantities:
+        if unit not in _FACTORS:
+            raise UserError(f"--columns: {unknown(f'factor of {holds}', unit, _FACTORS)}")
+        return PrintedColumn(name=name, holds=holds, scale=_FACTORS[unit])
+    if not unit:
+        return PrintedColumn(name=name, holds=holds)
     units = numerals.printed_units(words.quantities[holds].unit)
     units |= {text: (factor, True) for text, factor in {"it/s": 1.0, "batches/s": 1.0}.items() if holds == _STEP}
     if unit not in units:
