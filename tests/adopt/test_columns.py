@@ -131,6 +131,33 @@ def test_headers_of_network_and_mode_with_rows_of_hardware() -> None:
     assert found.refused() == {("model", "densenet161"): 2}
 
 
+def test_tables_of_frameworks_releases_and_precisions_are_lines_of_their_own_or_refused() -> None:
+    """u39kun/deep-learning-benchmark: nothing but headings tells these tables apart."""
+    table = "| GPU | resnet50 eval | cnn10 eval |\n|--|--|--|\n| Titan V | {}ms | 48.9ms |\n\n"
+    headings: tuple[str, ...] = (
+        "## PyTorch 0.3.0\n### 32-bit\n\n",
+        "### 16-bit\n\n",
+        "## PyTorch 1.0.0\n### 32-bit\n\n",
+    )
+    headings += ("## Tensorflow 1.4.0\n### 32-bit\n\n", "## Caffe2 0.8.1\n### 32-bit\n\n", "### 32-bit, again\n\n")
+    text = "".join(heading + table.format(30 + index) for index, heading in enumerate(headings))
+    found = adopted(text, case={"batch_size": 16})
+    lines = [(hardware, value) for axes, _, value, hardware in numbers(found) if axes["model"] == "resnet50"]
+    assert lines == [
+        ("titan-v-pytorch-0-3-0", 0.03),
+        ("titan-v-pytorch-1-0-0", 0.032),
+        ("titan-v-tensorflow-1-4-0", 0.033),
+    ]
+    assert [table.spec and table.spec.framework for table in found.tables[:4]] == ["torch", None, "torch", "tensorflow"]
+    assert found.refused() == {
+        ("table", "precision 16 bit (no case here)"): 2,
+        ("table", "framework caffe2 (no case here)"): 4,
+    }
+    twice = adopted(table.format(1) + "words\n\n" + table.format(2), case={"batch_size": 16})
+    assert twice.mapped() == 2
+    assert twice.refused() == {("table", "nothing tells it from table.md, table 1"): 2}
+
+
 def test_a_column_of_words_for_several_axes_and_facts_in_a_list() -> None:
     """sandeepkumar-skb/pytorch_experiments, torchvision_exp."""
     text = """## ResNet50

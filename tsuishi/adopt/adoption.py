@@ -131,7 +131,26 @@ def adopt(
     _tell_apart(adoption.tables)
     for table in adoption.tables:
         _adopt_table(adoption, table, words, values, said)
+    _refuse_doubled(adoption.tables)
     return adoption
+
+
+def _refuse_doubled(tables: Sequence[AdoptedTable]) -> None:
+    """Refuse tables with the cases of an earlier table that nothing tells apart: they are no readings of one number."""
+    first: dict[tuple[object, ...], AdoptedTable] = {}
+    for table in tables:
+        spec = table.spec
+        if spec is None:
+            continue
+        of = [
+            (spec.hardware_of(number), spec.framework, number.quantity, tuple(number.axes.items()))
+            for number in table.reading.numbers
+        ]
+        if earlier := next((first[key] for key in of if key in first), None):
+            other = f"{earlier.file.name}, table {earlier.number}"
+            table.unread, table.spec, table.reading = f"nothing tells it from {other}", None, TableReading()
+        else:
+            first.update(dict.fromkeys(of, table))
 
 
 def _tell_apart(tables: Sequence[AdoptedTable]) -> None:
@@ -161,12 +180,12 @@ def _adopt_table(
     if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
         case[BATCH_SIZE] = batch
         named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
-    table.unread = _unread(table, held | {*case}, {*said.case})
+    table.unread = _unread(table, held | {*case}, {*said.case} | ({"framework"} if said.framework else set()))
     if table.unread:
         return
     for axis, texts in _texts(table).items():
         adoption.values.setdefault(axis, {}).update(values.renamed(axis, texts))
-    framework = said.framework or ("torch" if "pytorch" in named.software else "")
+    framework = said.framework or named.framework or ("torch" if "pytorch" in named.software else "")
     for axis in _AXES:
         if axis not in case and axis not in held:
             value = _assumed(axis, case, held, framework, words)

@@ -19,7 +19,15 @@ _COUNTS = {
 # Releases in a name or a heading.
 _RELEASES = {
     "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),
+    "tensorflow": re.compile(r"(?:tensorflow|keras) ?(\d+\.\d+(?:\.\d+)?)\b", re.IGNORECASE),
     "cuda": re.compile(r"(?:\bcu|cuda ?)(\d+\.\d+|\d{3})\b", re.IGNORECASE),
+}
+# Words for frameworks, with ours; those without one are not here.
+_FRAMEWORKS = {
+    **dict.fromkeys(("pytorch", "torch", "torchvision"), "torch"),
+    **dict.fromkeys(("tensorflow", "keras"), "tensorflow"),
+    **{name: name for name in ("mxnet", "chainer", "jax")},
+    **dict.fromkeys(("caffe", "caffe2", "cntk", "theano", "paddle", "mindspore", "darknet"), ""),
 }
 # Words of the names of processors and machines.
 _HARDWARE = re.compile(
@@ -128,6 +136,7 @@ class NamedFacts:
     case: dict[str, Value] = field(default_factory=dict)
     software: dict[str, str] = field(default_factory=dict)
     hardware: str = ""
+    framework: str = ""
     refused: list[str] = field(default_factory=list)
     evidence: list[tuple[str, str]] = field(default_factory=list)
 
@@ -156,8 +165,19 @@ def _take_facts(
     for name, version in _RELEASES.items():
         for release in version.finditer(spaced):
             found.software.setdefault(name, _dotted(name, release[1]))
+    _take_framework(found, spaced)
     for axis, printed in values.within(text)[0].items():
         _take_value(found, axis, printed, values(axis, printed))
+
+
+def _take_framework(found: NamedFacts, text: str) -> None:
+    """Take the first framework of a text, where no nearer text has one."""
+    word = next((word for word in re.findall(r"[a-z]+2?", text.lower()) if word in _FRAMEWORKS), "")
+    if word and not found.framework:
+        found.framework = _FRAMEWORKS[word] or word
+        found.evidence.append((word, f"framework = {found.framework}"))
+        if not _FRAMEWORKS[word]:
+            found.refused.append(f"framework {word}")
 
 
 def _take_value(found: NamedFacts, axis: str, printed: str, value: Value | None) -> None:
