@@ -131,6 +131,18 @@ def test_networks_as_data_are_torchvisions_to_the_last_bit(name: str) -> None:
 
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
 @inside
+def test_depthwise_gradients_are_right_or_training_with_them_is_refused(environment: Environment) -> None:
+    """PyTorch 1.1 computes them wrong on a CPU; one figure over all gradients of a network would not show it."""
+    found = run_inside(environment, "check_depthwise.py")
+    is_wrong = environment.name.startswith("torch1.1")
+    assert (found["error"] > 0.1) == is_wrong
+    assert ("wrong gradients of depthwise convolutions" in found["training"]) == is_wrong
+    assert found["inference"] == ""
+    assert found["without"] == ""
+
+
+@pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
+@inside
 def test_every_loader_gives_each_image_once_with_its_label(environment: Environment) -> None:
     """torchvision makes bytes of the images and divides them again: to the last digit or so they are the same."""
     found = run_inside(environment, "check_loaders.py")

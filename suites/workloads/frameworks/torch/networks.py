@@ -108,5 +108,22 @@ def get_weights(model):
     ]
 
 
+def depthwise_gradients_are_right():
+    """Whether the gradient of a depthwise kernel is right on the CPU: in PyTorch 1.1 it is wrong at stride 2.
+
+    The gradient is compared with a sum over the positions of the kernel, in float64.
+    """
+    random = np.random.RandomState(0)
+    images, slopes = random.randn(2, 576, 14, 14), random.randn(2, 576, 7, 7)
+    layer = nn.Conv2d(576, 576, 3, 2, 1, groups=576, bias=False)
+    layer(torch.from_numpy(images.astype(np.float32))).backward(torch.from_numpy(slopes.astype(np.float32)))
+    padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)), "constant")
+    expected = [
+        (padded[:, :, a : a + 14 : 2, b : b + 14 : 2] * slopes).sum((0, 2, 3)) for a in range(3) for b in range(3)
+    ]
+    got = layer.weight.grad.numpy().reshape(576, 9).T
+    return np.abs(got - expected).max() < 1e-3 * np.abs(expected).max()
+
+
 def parameter_count(model):
     return sum(parameter.numel() for parameter in model.parameters())

@@ -6,10 +6,11 @@ import subprocess
 
 import torch
 
-from common import jobs, timing
+from common import jobs, networks, timing
 from common.events import Unsupported
 from frameworks import interface
 from frameworks.torch import loaders
+from frameworks.torch.networks import depthwise_gradients_are_right
 from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 
 
@@ -129,6 +130,12 @@ class Strategy(interface.Strategy):
         for asked, there, what, since in needs:
             if asked and not there:
                 raise Unsupported("{}: PyTorch {} has none ({} and newer do)".format(what, torch.__version__, since))
+        trains_on_cpu = job.mode == "training" and None in job.places
+        if trains_on_cpu and has_depthwise(job.network) and not depthwise_gradients_are_right():
+            raise Unsupported(
+                "network {!r}: PyTorch {} computes wrong gradients of depthwise convolutions on a CPU; mode "
+                "'inference' would run".format(job.network.name, torch.__version__)
+            )
         if job.execution == "cuda_graph" and None in job.places:
             raise Unsupported("execution 'cuda_graph' needs a GPU, and this is a CPU; 'native' would run")
         if protocol == "literal" and job.execution == "cuda_graph":
@@ -153,6 +160,13 @@ class Strategy(interface.Strategy):
 
     def tries(self, job):
         return compiler_tries(job)
+
+
+def has_depthwise(network):
+    """Whether a network, which may be a decoder, has depthwise convolutions."""
+    layers = getattr(network, "layers", None)
+    steps = networks.walk(layers, network.shape) if isinstance(layers, list) else ()
+    return any(isinstance(layer, networks.Conv) and layer.depthwise for layer, _, _ in steps)
 
 
 def has_channels_last():
