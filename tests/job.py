@@ -18,6 +18,12 @@ TORCH = [environment.name for environment in PINNED if environment.framework == 
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 EVERYWHERE = [*TENSORFLOW, *TORCH]
 # What tests enter: the environments of a job that names none, and those for CPUs that have to be named.
+# TensorFlow 2 computes channels_first on a CPU by oneDNN, which it uses by default only on CPUs with one of these
+# (tensorflow/core/util/util.cc).
+ONEDNN = not {"avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}.isdisjoint(
+    Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+)
+WITHOUT_CHANNELS_FIRST = ["tf1.13-cpu"] if ONEDNN else TENSORFLOW
 ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu", "mxnet-cpu", "chainer-cpu"), "cpu"))
 # The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
 # apart in all of them.

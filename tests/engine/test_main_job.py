@@ -13,6 +13,7 @@ from tests.job import (
     REAL,
     TENSORFLOW,
     TORCH,
+    WITHOUT_CHANNELS_FIRST,
     Trial,
     invoke,
     rows,
@@ -50,7 +51,7 @@ UNSUPPORTED = [
     ("transformer_block parity", {"precision": "amp_bf16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     ("transformer_block parity", {"execution": "compiled"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     ("channels_first parity", {"layout": "channels_last"}, ["torch1.1-cu90"]),
-    ("channels_first parity", {"layout": "channels_first"}, ["tf1.13-cpu"]),  # TensorFlow 2: by oneDNN
+    ("channels_first parity", {"layout": "channels_first"}, WITHOUT_CHANNELS_FIRST),
 ]
 # What a reason ends with: what would run instead, what is missing, or who has it.
 REMEDY = re.compile(r"would run|needs \d GPUs|these are: |are its ways|and newer do|2\.x ha(?:s|ve)|TensorFlow has")

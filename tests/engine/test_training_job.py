@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.job import PINNED, TENSORFLOW, TORCH, Trial, trials
+from tests.job import ONEDNN, PINNED, TENSORFLOW, TORCH, WITHOUT_CHANNELS_FIRST, Trial, trials
 
 pytestmark = pytest.mark.engine
 
@@ -119,7 +119,8 @@ def test_channels_first_and_channels_last_compute_the_same(done: tuple[Path, str
     ):
         found = trials(done[0], suite=suite, environment=environment, protocol=protocol, mode="training", status="ok")
         losses = {trial["layout"]: trial["metrics"][metric] for trial in found if trial["layout"].startswith("chan")}
-        assert set(losses) == {"channels_first", "channels_last"}
+        without = environment in WITHOUT_CHANNELS_FIRST
+        assert set(losses) == {"channels_last"} | (set() if without else {"channels_first"})
         assert differ_by(list(losses.values())) < TOLERANCE
 
 
@@ -131,7 +132,8 @@ def test_on_a_cpu_a_step_transposes_only_where_channels_come_first(done: tuple[P
         for trial in found
         if trial["environment"] in TENSORFLOW
     }
-    assert counts.pop(("tf2-cpu", "channels_first")) > 0
+    if ONEDNN:
+        assert counts.pop(("tf2-cpu", "channels_first")) > 0
     assert counts == {("tf1.13-cpu", "channels_last"): 0, ("tf2-cpu", "channels_last"): 0}
 
 
