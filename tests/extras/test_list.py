@@ -15,5 +15,5 @@ def test_the_list_shows_every_task_once_and_those_of_each_extra_under_its_title(
         "Available tasks", "Handing over", "Releases of a framework", "Scripts of users"]  # fmt: skip
     named = [[line.split()[0] for line in lines[a:b] if line[:2] == "  " and line[2:3].strip()]
              for a, b in zip(titles, [*titles[1:], len(lines)], strict=True)]  # fmt: skip
-    assert named[0][:3] == ["advisories", "build", "clean"]
+    assert named[0][:3] == ["adopt", "advisories", "build"]
     assert named[1:] == [["archive", "export", "import", "publish", "replay", "sign"], ["find"], ["try-script"]]
