@@ -42,6 +42,8 @@ def _convolution(layer, x, data_format):
         padding = "valid"
     form = {"padding": padding, "use_bias": layer.bias, "data_format": data_format}
     if layer.depthwise:
+        if not _depthwise():
+            raise Unsupported("DepthwiseConv2D: Keras of TensorFlow {} has none".format(tf.__version__))
         return tf.keras.layers.DepthwiseConv2D(layer.size, layer.stride, **form)(x)
     return tf.keras.layers.Conv2D(layer.width, layer.size, layer.stride, **form)(x)
 
@@ -86,7 +88,7 @@ def trained_layers(network, model):
     which they were built.
     """
     layers = tf.keras.layers
-    kinds = {False: layers.Conv2D, True: layers.DepthwiseConv2D, networks.Norm: layers.BatchNormalization}
+    kinds = {False: layers.Conv2D, True: _depthwise(), networks.Norm: layers.BatchNormalization}
     kinds[networks.Dense] = layers.Dense
     built = {}
     for which, kind in kinds.items():
@@ -99,7 +101,12 @@ def trained_layers(network, model):
 
 
 def _is_depthwise(layer):
-    return isinstance(layer, tf.keras.layers.DepthwiseConv2D)
+    return isinstance(layer, _depthwise())
+
+
+def _depthwise():
+    """The class of depthwise convolutions, for isinstance: none before TensorFlow 1.7."""
+    return getattr(tf.keras.layers, "DepthwiseConv2D", ())
 
 
 def _turned(layer, arrays):
