@@ -1,4 +1,4 @@
-"""The kit for a first GPU: `python -m benchmarks.gpu [--minutes 8] [--dry]`; docs/gpu.md says what to carry.
+"""The kit for a first GPU: `python -m benchmarks.gpu [--minutes 10] [--dry]`; docs/gpu.md says what to carry.
 
 On a bare machine: a Python with PyTorch for CUDA and the packages of requirements.lock; no engine, no network. Every
 line ends as `pass`, as `FAIL` with both figures, or as `not here` with the reason. The folder it leaves is fit to be
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--minutes", type=float, default=8.0, help="how long the kit may take (default: 8)")
+    made.add_argument("--minutes", type=float, default=10.0, help="how long the kit may take (default: 10)")
     made.add_argument("--dry", action="store_true", help="the CPU stands for the GPU, with small sizes")
     made.add_argument("--images", action="store_true", help="the second kit: locks and images, by network and engine")
     made.add_argument("--host-python", default=sys.executable, help="the Python with PyTorch (default: this one)")

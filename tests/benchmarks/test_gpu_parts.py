@@ -109,7 +109,7 @@ def test_every_step_has_a_part_and_the_first_is_the_machine() -> None:
     assert {part.step for part in (*parts.PARTS, parts.WHOLE)} == set(range(1, 10))
     assert parts.PARTS[0].step == 1
     ends = itertools.accumulate(part.expected_s for part in parts.PARTS)
-    first = [part.step for part, end in zip(parts.PARTS, ends, strict=True) if end < 480 - parts.WHOLE.expected_s]
+    first = [part.step for part, end in zip(parts.PARTS, ends, strict=True) if end < 600 - parts.WHOLE.expected_s]
     assert {*first} == {1, 2, 3, 4, 5, 7, 8}
 
 
