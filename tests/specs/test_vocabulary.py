@@ -143,6 +143,15 @@ def test_a_checkout_is_read_again_when_a_file_changes(suites: Path) -> None:
     assert "heads" not in vocabulary(suites).axes
 
 
+def test_a_suite_may_have_the_name_of_a_network(suites: Path) -> None:
+    networks = suites / "workloads" / "networks"
+    networks.mkdir(parents=True, exist_ok=True)
+    (networks / "attention.json").write_bytes((Checkout().suites / "workloads" / "networks" / "mlp.json").read_bytes())
+    found = vocabulary(suites)
+    assert "heads" in found.axes
+    assert "attention" in found.axes["model"].values
+
+
 def refusal(suites: Path, text: str, name: str = "other.toml") -> str:
     (suites / name).write_text(text, encoding="utf-8")
     with pytest.raises(UserError) as caught:

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.headers import BATCH_SIZE, ColumnMap, batch_by_arithmetic, column_map
-from tsuishi.adopt.printed_values import MODEL, NOT_HERE, NamedFacts, PrintedValues, facts_of
+from tsuishi.adopt.headers import ColumnMap, batch_by_arithmetic, column_map
+from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, facts_of
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.machine.data_sheets import DataSheet
-from tsuishi.specs.case import Value
+from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers
@@ -18,10 +18,9 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 # What the suite of an adopted source runs, and the axes that all its cases have.
 WORKLOAD = "training"
-PROTOCOL = ("protocol", "steady")
-_AXES = ("mode", "model", "layout", "strategy", "devices", "nodes", "batch_size", "precision", "execution")
-_USUAL: Mapping[str, Value] = {"devices": 1, "strategy": "none"}
-_DEVICES, _STRATEGY = "devices", "strategy"
+STEADY = (PROTOCOL, "steady")
+_AXES = ("mode", MODEL, "layout", STRATEGY, DEVICES, NODES, BATCH_SIZE, "precision", "execution")
+_USUAL: Mapping[str, Value] = {DEVICES: 1, STRATEGY: ALONE}
 # How several devices share a batch where a table does not say it.
 _STRATEGIES = {"torch": "data_parallel", "tensorflow": "mirrored"}
 _UNNAMED = "unnamed hardware"
@@ -229,8 +228,8 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
 
 def _assumed(axis: str, case: Mapping[str, Value], held: set[str], framework: str, words: Vocabulary) -> Value | None:
     """The value of an axis that a table does not say: the usual value; of several devices, the framework's own way."""
-    several = case.get(_DEVICES, 1) != 1 or _DEVICES in held
-    if axis == _STRATEGY and several:
+    several = case.get(DEVICES, 1) != 1 or DEVICES in held
+    if axis == STRATEGY and several:
         return _STRATEGIES.get(framework, "data_parallel")
     return _USUAL.get(axis, words.axes[axis].usual)
 

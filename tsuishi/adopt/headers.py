@@ -5,15 +5,16 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.printed_values import DEVICES, MODEL, PrintedValues, is_hardware
+from tsuishi.adopt.printed_values import PrintedValues, is_hardware
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
+from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
 from tsuishi.specs.printed_table import HARDWARE, IMAGE_SIZE, PARAMETERS, WORDS, Across, Axes, PrintedColumn, number_in
 from tsuishi.specs.vocabulary import Vocabulary
 
 _STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
-BATCH_SIZE, _PER_DEVICE = "batch_size", "batch size of a device"
+_PER_DEVICE = "batch size of a device"
 
 # Headers of other things than axes, in lower case.
 _HEADERS = {
@@ -251,7 +252,7 @@ def _fact_or_axis(
         proposed.take(PrintedColumn(name=name, holds=BATCH_SIZE), "the header; times the devices")
     else:
         also: dict[str, Axes] = {
-            text: {"strategy": "none"} for text in cells if found == DEVICES and number_in(text, proposed.decimal) == 1
+            text: {STRATEGY: ALONE} for text in cells if found == DEVICES and number_in(text, proposed.decimal) == 1
         }
         proposed.take(PrintedColumn(name=name, holds=found, also=also), "the header")
     return True

@@ -5,16 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.machine.data_sheets import DataSheet
-from tsuishi.specs.case import Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.vocabulary import Vocabulary
 
-MODEL, DEVICES, _BATCH_SIZE = "model", "devices", "batch_size"
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 _COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=[A-Z])|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
-    _BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
+    BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
 }
 # Releases in a name or a heading.
 _RELEASES = {

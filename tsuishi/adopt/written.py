@@ -11,24 +11,23 @@ from typing import Any
 import tomlkit
 from tomlkit.items import InlineTable
 
-from tsuishi.adopt.adoption import PROTOCOL, WORKLOAD, AdoptedTable, Adoption
+from tsuishi.adopt.adoption import STEADY, WORKLOAD, AdoptedTable, Adoption
 from tsuishi.base import files
-from tsuishi.specs.case import Value
+from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
 from tsuishi.specs.printed_table import PrintedTable
 from tsuishi.specs.source import FILE
 from tsuishi.specs.vocabulary import Vocabulary
 
-_MODEL, _BATCH_SIZE = "model", "batch_size"
 LICENCE = "LICENSE"
-_STEADY = {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0}
+_TIMING = {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0}
 _PROFILES: dict[str, dict[str, Any]] = {
-    "smoke": {"settings": {**_STEADY, "warm_up_steps": 3, "min_blocks": 3, "measure_s": 0.3}},
-    "quick": {"timeout_s": 900.0, "settings": {**_STEADY, "stop_at": 0.01}},
+    "smoke": {"settings": {**_TIMING, "warm_up_steps": 3, "min_blocks": 3, "measure_s": 0.3}},
+    "quick": {"timeout_s": 900.0, "settings": {**_TIMING, "stop_at": 0.01}},
     "full": {
         "repetitions": {"cpu": 3, "cuda": 3},
         "timeout_s": 86400.0,
         "settings": {
-            **_STEADY,
+            **_TIMING,
             "warm_up_steps": 20,
             "warm_up_s": 5.0,
             "block_s": 1.0,
@@ -143,10 +142,10 @@ def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
     """The text of the suite with every case of the source: groups of networks that share all other axes."""
     models: dict[tuple[tuple[str, Value], ...], dict[Value, None]] = defaultdict(dict)
     for axes in _cases(adoption):
-        models[tuple(item for item in axes.items() if item[0] != _MODEL)][axes[_MODEL]] = None
+        models[tuple(item for item in axes.items() if item[0] != MODEL)][axes[MODEL]] = None
     batches: dict[tuple[Any, ...], list[Value]] = defaultdict(list)
     for rest, names in models.items():
-        batches[tuple(item for item in rest if item[0] != _BATCH_SIZE), tuple(names)].append(dict(rest)[_BATCH_SIZE])
+        batches[tuple(item for item in rest if item[0] != BATCH_SIZE), tuple(names)].append(dict(rest)[BATCH_SIZE])
     document = tomlkit.document()
     document.add("title", tomlkit.item(title))
     document.add("source", tomlkit.item(adoption.name))
@@ -162,7 +161,7 @@ def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
     groups = tomlkit.aot()
     for (rest, names), sizes in batches.items():
         group = tomlkit.table()
-        group.add("axes", _inline({**dict([PROTOCOL, *rest]), _MODEL: list(names), _BATCH_SIZE: sorted(sizes)}))
+        group.add("axes", _inline({**dict([STEADY, *rest]), MODEL: list(names), BATCH_SIZE: sorted(sizes)}))
         group.add("expect", _inline(dict.fromkeys(_PROFILES, _inline(_expected(dict(rest), names, words)))))
         groups.append(group)
     document.add("groups", groups)
@@ -179,4 +178,4 @@ def _expected(axes: Mapping[str, Value], names: Iterable[Value], words: Vocabula
 def _cases(adoption: Adoption) -> list[dict[str, Value]]:
     """The cases of all numbers, each once."""
     found = {tuple(number.axes.items()): number.axes for table in adoption.tables for number in table.reading.numbers}
-    return [axes for axes in found.values() if _MODEL in axes and _BATCH_SIZE in axes]
+    return [axes for axes in found.values() if MODEL in axes and BATCH_SIZE in axes]

@@ -14,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, STRATEGY
+
 _RATE, _STEP = "throughput_images_per_s", "step_s"
 # Endings of times of work that is the same on any number of devices.
 _WHOLE = ("_run_s", "_epoch_s")
-_BATCH, _DEVICES, _MODEL, _MODE, _PRECISION = "batch_size", "devices", "model", "mode", "precision"
 # Rate x time may differ from the batch by this share, and by the rounding of the last printed digits: a mean of rates
 # is some percent above the rate of the mean time.
 _PRODUCT = 0.15
@@ -104,13 +105,13 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
     by_case: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
     for cell in cells:
-        if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(_BATCH), int):
+        if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(BATCH_SIZE), int):
             by_case[cell.line, tuple(sorted(cell.axes.items()))][cell.quantity] = cell
     lines: dict[str, list[tuple[float, float, PrintedCell, PrintedCell]]] = defaultdict(list)
     for (line, _), pair in by_case.items():
         if len(pair) == 2:
             rate, step = pair[_RATE], pair[_STEP]
-            factor = rate.value * step.value / float(rate.axes[_BATCH])
+            factor = rate.value * step.value / float(rate.axes[BATCH_SIZE])
             open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
             lines[line].append((factor, open_by, rate, step))
     for line, found in lines.items():
@@ -123,7 +124,7 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             yield PrintedDoubt("impossible", "rate-times-step", pairs, why)
             off = [each for each in off if each not in together]
         for factor, _, rate, step in off:
-            batch = float(rate.axes[_BATCH])
+            batch = float(rate.axes[BATCH_SIZE])
             why = f"{rate.text} images/s x {step.value:.4g} s are {factor * batch:.4g} images, not {batch:g}"
             yield PrintedDoubt("impossible", "rate-times-step", (rate, step), why)
 
@@ -131,12 +132,12 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
     """Rates above the limit of the device by the network's arithmetic."""
     for cell in cells:
-        peak = work.peak.get(cell.line, {}).get(str(cell.axes.get(_PRECISION)))
-        each = work.multiply_adds.get(str(cell.axes.get(_MODEL)))
+        peak = work.peak.get(cell.line, {}).get(str(cell.axes.get("precision")))
+        each = work.multiply_adds.get(str(cell.axes.get(MODEL)))
         if cell.quantity != _RATE or not peak or not each:
             continue
-        flops = 2 * each * (3 if cell.axes.get(_MODE) == "training" else 1) * cell.value
-        limit = peak * float(cell.axes.get(_DEVICES, 1))
+        flops = 2 * each * (3 if cell.axes.get("mode") == "training" else 1) * cell.value
+        limit = peak * float(cell.axes.get(DEVICES, 1))
         if flops > _LIMIT * limit:
             why = (
                 f"{cell.text} images/s are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
@@ -148,17 +149,17 @@ def _speed(cell: PrintedCell) -> float:
     """Work per second of a rate, of the time of a step, or of the time of a run or an epoch, whose work is the same."""
     if cell.quantity == _RATE:
         return cell.value
-    return (float(cell.axes.get(_BATCH, 1)) if cell.quantity == _STEP else 1.0) / cell.value
+    return (float(cell.axes.get(BATCH_SIZE, 1)) if cell.quantity == _STEP else 1.0) / cell.value
 
 
 def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """N devices that are more than N times as fast; by batches that are the same, or the same for each device."""
     timed = [cell for cell in cells if cell.quantity in (_RATE, _STEP) or cell.quantity.endswith(_WHOLE)]
-    speeds = [cell for cell in timed if isinstance(cell.axes.get(_DEVICES), int)]
-    for group in _groups(speeds, _DEVICES, _BATCH, "strategy"):
+    speeds = [cell for cell in timed if isinstance(cell.axes.get(DEVICES), int)]
+    for group in _groups(speeds, DEVICES, BATCH_SIZE, STRATEGY):
         by_devices: dict[int, dict[float, PrintedCell]] = defaultdict(dict)
         for cell in group:
-            devices, batch = int(cell.axes[_DEVICES]), float(cell.axes.get(_BATCH, 0))
+            devices, batch = int(cell.axes[DEVICES]), float(cell.axes.get(BATCH_SIZE, 0))
             by_devices[devices][batch / devices] = cell
         for devices, several in by_devices.items():
             for share, cell in several.items():
@@ -174,8 +175,8 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 
 def _constant(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Times of steps that do not depend on the batch, though the work grows with it."""
-    for group in _groups([cell for cell in cells if cell.quantity == _STEP], _BATCH):
-        sizes = sorted({int(cell.axes[_BATCH]): cell for cell in group if _BATCH in cell.axes}.items())
+    for group in _groups([cell for cell in cells if cell.quantity == _STEP], BATCH_SIZE):
+        sizes = sorted({int(cell.axes[BATCH_SIZE]): cell for cell in group if BATCH_SIZE in cell.axes}.items())
         # The smallest batches may be as fast as larger ones: they do not fill a device.
         upper = [(size, cell) for size, cell in sizes if size >= 16]
         if len(upper) < _SIZES or upper[-1][0] < _GROWS * upper[0][0]:
@@ -192,12 +193,12 @@ def _constant(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 
 def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Cells that fit neither their row nor their column, in logarithms."""
-    for quantity, without in ((_RATE, (_MODEL, _BATCH)), (_STEP, (_MODEL,))):
+    for quantity, without in ((_RATE, (MODEL, BATCH_SIZE)), (_STEP, (MODEL,))):
         table: dict[tuple[object, object], PrintedCell] = {}
         those = [cell for cell in cells if cell.quantity == quantity]
         for cell in those:
             condition = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis not in without))
-            table[cell.axes.get(_MODEL), (cell.line, condition)] = cell
+            table[cell.axes.get(MODEL), (cell.line, condition)] = cell
         # Rates hardly depend on the batch, where each network has a batch of its own.
         if len(table) == len(those):
             yield from _outliers_of(table)

@@ -15,7 +15,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs import numerals
-from tsuishi.specs.case import Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.experiment import Digest, Factor, Inside
 from tsuishi.specs.grids import Grid
@@ -26,7 +26,6 @@ PARAMETERS, IMAGE_SIZE = "parameters", "image_size"
 _FACTS = (PARAMETERS, IMAGE_SIZE)
 # A column may also hold the hardware of its row, or words that stand for several axes ("AMP, NHWC": `also`).
 HARDWARE, WORDS = "hardware", "words"
-_DEVICES, _BATCH_SIZE, _MODEL = "devices", "batch_size", "model"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
 
@@ -283,13 +282,13 @@ class _Reader:
             each.name for each in self._table.columns
         }:
             axes[across.axis] = self._named(across.axis, column.name)
-        if self._table.batch_per_device and isinstance(axes.get(_BATCH_SIZE), int):
-            axes[_BATCH_SIZE] = int(axes[_BATCH_SIZE]) * int(axes.get(_DEVICES, 1))
-        if (ours := self._facts.get(str(axes.get(_MODEL)))) is not None:
+        if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
+            axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
+        if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             for fact, (printed, place) in facts.items():
                 if abs(printed - getattr(ours, fact)) > max(place / 2 * 1.01, 1e-9 * printed):
                     label = "parameters" if fact == PARAMETERS else "pixels"
-                    has = f"{axes[_MODEL]}: {printed:,.0f} {label}; here {getattr(ours, fact):,}"
+                    has = f"{axes[MODEL]}: {printed:,.0f} {label}; here {getattr(ours, fact):,}"
                     raise _Refused(fact.replace("_", " "), has)
         return axes
 

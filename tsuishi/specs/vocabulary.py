@@ -205,7 +205,7 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: fr
     axes.add(axes_file, "", _with_networks(toml.read(axes_file), networks))
     quantities.add(quantities_file, "", toml.read(quantities_file))
     everywhere, brought = frozenset(axes.by_name), {}
-    for path in (path for path, *_ in files if path not in (axes_file, quantities_file) and path.stem not in networks):
+    for path in (path for path, *_ in files if path.suffix == ".toml" and path not in (axes_file, quantities_file)):
         suite = toml.read(path)
         new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
         axes.add(path, "new_axes.", new_axes)
