@@ -92,10 +92,10 @@ def smi(uuid: str) -> tuple[dict[str, str], str]:
 def against_smi(gpu: Mapping[str, Any], row: Mapping[str, str]) -> Iterator[Finding]:
     """A finding for each field that both have. gpu: as Nvml.describe has it, and `driver`; row: of nvidia-smi."""
     for field, key in {**TEXTS, "driver_version": "driver"}.items():
-        found, other = gpu.get(key), row[field]
-        if key == "uuid" and found == other:  # it names the machine, which the folder must not
-            found = other = f"{other[:8]}…"
-        yield equal(f"NVML against nvidia-smi, {key}", found, other, ("NVML", "nvidia-smi"))
+        found, said = gpu.get(key), row[field]
+        if key == "uuid" and found == said:  # it names the machine, which the folder must not
+            found = said = f"{said[:8]}…"
+        yield equal(f"NVML against nvidia-smi, {key}", found, said, ("NVML", "nvidia-smi"))
     for field, (key, share) in NUMBERS.items():
         what = f"NVML against nvidia-smi, {key}"
         value, other = gpu.get(key), _number(row[field])

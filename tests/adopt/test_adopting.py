@@ -122,6 +122,33 @@ def test_an_altered_table_is_refused_and_a_corrected_map_is_read_again(tmp_path:
     assert "bench-train-rtx3090.csv: its SHA-256 is" in altered.stderr
 
 
+def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_another_axis(
+    tmp_path: Path, root: Path
+) -> None:
+    """The rows are timm's (results/benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv), and one of no library."""
+    path = tmp_path / "infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv"
+    path.write_text(
+        "model,infer_samples_per_sec,infer_step_time,infer_batch_size,infer_img_size,param_count\n"
+        "tinynet_e,72737.62,14.068,1024,106,2.04\nresnet18,50.0,20.0,1,224,11.69\nresnet18,80.0,12.5,1,160,11.69\n"
+        "mobilenetv3_small_050,68822.27,14.868,1024,224,1.59\nlcnet_035,60018.2,17.061,1024,224,1.64\n"
+        "lcnet_050,49911.06,20.506,1024,224,1.88\nlevit_128s,41736.48,24.525,1024,224,7.76\nvit_of_mine,1,1000,1,224,5\n"
+    )
+    result = invoke(root, "adopt", str(path), "--source", "timm")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "2 of 8 cells are networks here, 5 more of timm 1.0.31" in result.stdout
+    assert "14 of 16 numbers are cases here" in result.stdout
+    assert "vit_of_mine (none in timm 1.0.31)" in result.stdout
+    suite = tomllib.loads((root / "suites" / "timm.toml").read_text())
+    found = {(name, group["axes"].get("image_size")) for group in suite["groups"] for name in group["axes"]["model"]}
+    assert {("resnet18", None), ("resnet18", 160), ("timm:tinynet_e", 106), ("timm:lcnet_035", 224)} <= found
+    again = invoke(root, "adopt", str(path), "--source", "keras", "--framework", "tensorflow", "--plan")
+    assert "4 of 16 numbers are cases here" in again.stdout
+    planned = invoke(root, "run-suite", "--suite", "timm", "--env", "torch2-timm-cpu", "--engine", "venv", "--plan")
+    assert planned.returncode == 0, planned.stdout + planned.stderr
+    assert planned.stdout.count("timm, case") == 6, planned.stdout
+    assert "as time is left: 1 further question" in planned.stdout
+
+
 def test_mistakes_are_one_line(tmp_path: Path, root: Path) -> None:
     folder = theirs(tmp_path)
     table = str(folder / "results" / "bench-train-rtx3090.csv")

@@ -1,5 +1,7 @@
 """The main job without an engine: a virtual environment of a CPython that this machine has."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tests.conftest import missing
 from tests.engine.conftest import linked_cache
 from tests.job import invoke, rows
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
 from tsuishi.machine.interpreters import find_python
 from tsuishi.results import directory
@@ -31,6 +34,33 @@ def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: 
     record = run.environment(rows(tmp_path, "trials")[0]["environment_record"]).content()
     assert record["engine"] == "venv"
     assert record["substitutions"][0]["used"].startswith("CPython 3.6.")
+
+
+def test_networks_of_timm_and_torchvision_run_beside_a_pytorch_for_cpus(tmp_path: Path) -> None:
+    """torchvision of the index is built for CUDA: its operators of object detection are missing, and not needed."""
+    if find_python("3.11") is None:
+        missing("no CPython 3.11")
+    cache = linked_cache(read_settings({}, {}, {}).cache, tmp_path / "cache")
+    result = invoke(
+        tmp_path, *("build", "--engine", "venv", "--env", "torch2-timm-cpu"), INVOKE_TSUISHI_CACHE=str(cache)
+    )
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
+    (python,) = (cache / "venvs").glob("torch2-timm-cpu-*/bin/python")
+    inside = Checkout().root / "tests" / "suites" / "inside" / "check_zoos.py"
+    names = ("timm:vit_tiny_patch16_224", "torchvision:resnet18", "timm:resnet_18")
+    done = subprocess.run(
+        [python, inside, Checkout().suites / "workloads", *names], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout.rpartition("found: ")[2])
+    subprocess.run([python, Checkout().root / "tests" / "zoo_names.py", tmp_path], check=True)
+    for known in (Checkout().root / "tsuishi" / "specs" / "zoos").glob("*.txt"):
+        assert (tmp_path / known.name).read_text() == known.read_text()
+    # Parameters and multiply-adds as timm's and torchvision's tables have them: 5.72 M, 11,689,512 and 1.81 G.
+    assert round(found[names[0]]["parameters"] / 1e6, 2) == 5.72
+    assert (found[names[1]]["parameters"], found[names[1]]["multiply_adds"]) == (11689512, 1814073344)
+    assert found[names[2]]["unsupported"].startswith(
+        "model 'timm:resnet_18': timm 1.0.31 has no such network; near: res"
+    )
 
 
 def test_an_older_release_of_each_family_is_built_and_computes_as_numpy_does(tmp_path: Path) -> None:

@@ -175,7 +175,8 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
             "s.toml: groups[1].axes: key 'model': "
             "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'resnet50', 'decoder_tiny', 'decoder_small', "
-            "'decoder_gpt2', 'mobilenet_v2', 'resnet101', 'resnet152', 'resnet18', 'resnet34', 'vgg11' or 'vgg16'; "
+            "'decoder_gpt2', 'mobilenet_v2', 'resnet101', 'resnet152', 'resnet18', 'resnet34', 'vgg11' or 'vgg16', "
+            "or of a library: torchvision:NAME, timm:NAME, keras:NAME; "
             "given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),

@@ -24,6 +24,7 @@ def test_images_and_labels_look_like_cifar_10():
 
 
 def test_images_of_another_shape_can_be_had():
+    assert data.synthetic(2, 0, 3, shape=(299, 30, 3))[0][0].shape == (2, 299, 30, 3)
     (images, labels), (test_images, _) = data.synthetic(50, 7, 3, shape=(28, 28, 1))
     assert (images.shape, images.dtype) == ((50, 28, 28, 1), np.uint8)
     assert (labels.shape, test_images.shape) == ((50,), (7, 28, 28, 1))

@@ -140,6 +140,21 @@ def test_files_state_the_multiply_adds_of_their_layers(name: str) -> None:
     assert json.loads(path.read_text())["multiply_adds"] == networks.multiply_adds(networks.NETWORKS[name])
 
 
+def test_a_network_takes_other_images_where_no_layer_is_for_one_size() -> None:
+    resnet18 = networks.NETWORKS["resnet18"]
+    other = networks.resized(resnet18, 160)
+    assert other.shape == (160, 160, 3)
+    assert networks.weight_shapes(other) == networks.weight_shapes(resnet18)
+    # 25 of 49 positions are left after every convolution, and the dense layer stays.
+    assert networks.multiply_adds(other) - 512000 == (networks.multiply_adds(resnet18) - 512000) * 25 // 49
+    with pytest.raises(ValueError, match="image_size 160: the layers of vgg16 are for 224"):
+        networks.resized(networks.NETWORKS["vgg16"], 160)
+    pooled = networks.Network("pooled", (16, 16, 3), [networks.AveragePool(8), networks.GlobalAveragePool()], 0)
+    assert networks.resized(pooled, 8).shape == (8, 8, 3)
+    with pytest.raises(ValueError, match="image_size 4: the layers of pooled are for 16"):
+        networks.resized(pooled, 4)
+
+
 def test_multiply_adds_are_counted_layer_by_layer() -> None:
     """9 taps, widths in and out, of the pixels a layer puts out; of cnn10: 32x32, 16x16 and 8x8 of them."""
     pixels, width = 5 * 4, 3 * 2

@@ -129,6 +129,36 @@ def test_networks_as_data_are_torchvisions_to_the_last_bit(name: str) -> None:
         assert found["differences"] == {"training": 0.0, "inference": 0.0}
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "parameters", "refused"),
+    [
+        ("torch1.1-cu90", "torchvision:vgg11", 132863336, "model 'torchvision:vgg_11': torchvision 0.2.2 has no such"),
+        (
+            "tf2-cpu",
+            "keras:MobileNetV2",
+            3504872,
+            "model 'keras:VGG_11': keras of TensorFlow 2.21.0 has no such network",
+        ),
+    ],
+)
+@inside
+def test_networks_of_libraries_are_built_by_their_names(name: str, own: str, parameters: int, refused: str) -> None:
+    """The parameters are those that the libraries' documentation has."""
+    (environment,) = (one for one in (*TORCH, *TENSORFLOW) if one.name == name)
+    others = ["torchvision:vgg_11", "keras:VGG_11", "timm:resnet18"]
+    found = run_inside(environment, "check_zoos.py", own, *others)
+    assert found[own]["parameters"] == parameters
+    assert found[own]["shape"] == [224, 224, 3]
+    assert found[own]["loss"] > 0
+    unsupported = [found[other]["unsupported"] for other in others]
+    assert any(reason.startswith(refused) for reason in unsupported)
+    elsewhere = {
+        "tf2-cpu": "networks of timm are PyTorch's",
+        "torch1.1-cu90": "timm is not installed in this environment",
+    }
+    assert elsewhere[name] in unsupported
+
+
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
 @inside
 def test_depthwise_gradients_are_right_or_training_with_them_is_refused(environment: Environment) -> None:

@@ -115,6 +115,8 @@ def adopt(
 ) -> Adoption:
     """The adoption of all tables of the files as the source `name`."""
     values, adoption = PrintedValues(words), Adoption(name)
+    # The libraries of networks are PyTorch's.
+    elsewhere = PrintedValues(words, libraries=())
     for file in files:
         try:
             found = grids(file.name, file.text)
@@ -123,7 +125,9 @@ def adopt(
         for number, grid in enumerate(found, start=1):
             stem = file.name.rpartition(".")[0] or file.name
             named = facts_of(stem, grid.heading, values, sheets)
-            table = AdoptedTable(file, number, grid, named, column_map(grid, words, values, said.columns))
+            of_torch = (said.framework or named.framework or "torch") == "torch"
+            columns = column_map(grid, words, values if of_torch else elsewhere, said.columns)
+            table = AdoptedTable(file, number, grid, named, columns)
             by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
             table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED
             adoption.tables.append(table)
@@ -198,7 +202,8 @@ def _adopt_table(
         "address": table.file.address,
         "suite": adoption.name.replace("-", "_"),
         "hardware": table.hardware,
-        "framework": framework or None,
+        "framework": framework or ("torch" if proposed.library else None),
+        "library": proposed.library,
         "case": {axis: case[axis] for axis in words.axes if axis in case},
         "batch_per_device": proposed.batch_per_device or said.batch_per_device,
         "decimal": proposed.decimal,

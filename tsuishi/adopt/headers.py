@@ -10,8 +10,9 @@ from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
-from tsuishi.specs.printed_table import HARDWARE, IMAGE_SIZE, PARAMETERS, WORDS, Across, Axes, PrintedColumn, number_in
+from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Across, Axes, PrintedColumn, number_in
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.specs.zoo_names import names_of
 
 _STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
 _PER_DEVICE = "batch size of a device"
@@ -19,7 +20,6 @@ _PER_DEVICE = "batch size of a device"
 # Headers of other things than axes, in lower case.
 _HEADERS = {
     _PER_DEVICE: r"(?:batch ?size|batch|bs) ?(?:/|per) ?(?:gpu|device|card)|images ?/ ?gpu",
-    IMAGE_SIZE: r"(?:\w+ )?(?:img|image|input)(?: (?:img|image))?(?: size| res(?:olution)?)|resolution",
     PARAMETERS: r"(?:#\s?)?param(?:eter)?s?(?: count)?(?: ?\(m\))?|num param(?:eter)?s",
 }
 _RATE = re.compile(
@@ -71,6 +71,8 @@ class ColumnMap:
     columns: list[PrintedColumn] = field(default_factory=list)
     across: Across | None = None
     batch_per_device: bool = False
+    # The library that has most of the networks that suites have not.
+    library: str = ""
     decimal: numerals.Decimal = "."
     # Texts of axes in headers that hold for the whole table.
     common: dict[str, str] = field(default_factory=dict)
@@ -194,7 +196,7 @@ def _across(proposed: ColumnMap, grid: Grid) -> None:
 def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
     """A column as a person says it: an axis or a quantity, then a unit if it is another. Raises UserError."""
     holds, _, unit = text.strip().partition(" ")
-    known = {*words.selectable, *words.quantities, HARDWARE, IMAGE_SIZE, PARAMETERS}
+    known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS}
     if holds not in known:
         raise UserError(f"--columns: {unknown('axis or quantity', holds, known)}")
     if holds not in words.quantities:
@@ -229,9 +231,13 @@ def _fact_or_axis(
     headers = {**_HEADERS, **{axis: about.headers for axis, about in words.axes.items() if about.headers}}
     found = next((holds for holds, header in headers.items() if re.fullmatch(header, plain)), "")
     known = sum(named(MODEL, cell) is not None for cell in cells)
+    library, of_library = named.library_of(cells)
     numbers = list(filter(None, (number_in(cell, proposed.decimal) for cell in cells)))
-    if not proposed.holds(MODEL) and known * 2 > len(cells) and not numbers:
-        proposed.take(PrintedColumn(name=name, holds=MODEL), f"{known} of {len(cells)} cells are networks here")
+    if not proposed.holds(MODEL) and (known + of_library) * 2 > len(cells) and not numbers:
+        why = f"{known} of {len(cells)} cells are networks here"
+        if library:
+            proposed.library, why = library, f"{why}, {of_library} more of {names_of(library)[0]}"
+        proposed.take(PrintedColumn(name=name, holds=MODEL), why)
         return True
     # A column "Model" may be of processors, a column "GPU" of their names, a column "batch" of times.
     is_words = found in words.axes and not words.axes[found].is_number

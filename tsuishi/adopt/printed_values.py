@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.specs.zoo_names import LIBRARIES, names_of
 
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
+# So many networks of a library make a column that of the library.
+_FEWEST_OF_LIBRARY = 5
 _COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=[A-Z])|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
     BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
@@ -56,7 +59,8 @@ def is_hardware(text: str) -> bool:
 class PrintedValues:
     """Our values for printed texts."""
 
-    def __init__(self, words: Vocabulary) -> None:
+    def __init__(self, words: Vocabulary, libraries: Sequence[str] = LIBRARIES) -> None:
+        self._libraries = libraries
         self._models = {plain(value): value for value in words.axes[MODEL].values}
         self._axes = words.axes
         # Our value by text and axis; empty where no case has the value.
@@ -75,6 +79,16 @@ class PrintedValues:
             return self._values[axis].get(plain(text)) or None
         number = re.fullmatch(r"\D*?(\d+)(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
         return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
+
+    def library_of(self, texts: Sequence[str]) -> tuple[str, int]:
+        """(the library that has most of the networks that suites have not, how many); ("", 0) for no library.
+
+        Names such as "vgg16" are those of several libraries: five have to be there.
+        """
+        others = [text for text in texts if self(MODEL, text) is None]
+        counted = {name: sum(text in names_of(name)[1] for text in others) for name in self._libraries}
+        best = max(counted, key=lambda name: counted[name], default="")
+        return (best, counted[best]) if best and counted[best] >= _FEWEST_OF_LIBRARY else ("", 0)
 
     def renamed(self, axis: str, texts: Iterable[str]) -> dict[str, Value]:
         """The texts that differ from our values, with these."""
@@ -217,4 +231,9 @@ def _card(text: str, sheets: Sequence[DataSheet]) -> str:
     names = {name for sheet in sheets for name in sheet.names}
     short = {plain(re.sub(r"^(?:GeForce|Tesla|NVIDIA|Quadro) ", "", name)): name for name in names}
     found = [key for key in short if len(key) > 3 and key in there]
-    return short[max(found, key=len)] if found else ""
+    if found:
+        return short[max(found, key=len)]
+    # "…-cu130-5090": the number alone, where one card has it.
+    numbers = re.findall(r"(?<![\w.])\d{4}(?![\w.])", text)
+    alone = [name for name in names if name.rpartition(" ")[2] in numbers]
+    return alone[0] if len(alone) == 1 else ""

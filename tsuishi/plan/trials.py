@@ -149,7 +149,7 @@ def scatter_name(environment: str, accelerator: str, suite: str, protocol: str, 
 def trial_slug(case: Case, words: Vocabulary) -> str:
     """A readable, unique name of a case: values of some axes, and the beginning of its id."""
     parts = [
-        (axis.in_name.place, axis.in_name.text.format(value=value))
+        (axis.in_name.place, axis.in_name.text.format(value=str(value).replace(":", "-")))
         for axis, value in ((words.axis(name), value) for name, value in case.items)
         if axis.in_name and axis.is_said(value, "name")
     ]

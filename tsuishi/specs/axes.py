@@ -1,5 +1,6 @@
 """Axes: a case has a value on each. suites/axes.toml and the suites describe them."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -29,6 +30,10 @@ TAKEN = frozenset(
 )
 # The pattern of an axis' name.
 NAME = r"^[a-z][a-z0-9_]{0,59}$"
+
+# A network of a library, which the environment knows or refuses (suites/workloads/common/networks.py).
+ZOOS = ("torchvision", "timm", "keras")
+_OF_ZOO = re.compile(rf"(?:{'|'.join(ZOOS)}):[A-Za-z0-9][A-Za-z0-9._-]{{0,99}}")
 
 # Where a value can be written: a case's id, a trial's name, words for readers.
 Place = Literal["id", "name", "words"]
@@ -67,7 +72,8 @@ class Axis(toml.Spec):
     words_of: dict[str, toml.Texts] = {}
     # The title of a chart's axis; without it the label and the unit.
     title: toml.Texts | None = None
-    # Whether the names of the networks of suites/workloads/networks are values too, behind those that are listed.
+    # Whether the names of the networks of suites/workloads/networks are values too, behind those that are listed, and
+    # those of libraries, as "timm:resnet50".
     networks: bool = False
     # How published tables print it: a pattern of headers in lower case, texts by value, and texts of values that no
     # case has. Texts are letters and digits in lower case.
@@ -125,9 +131,12 @@ class Axis(toml.Spec):
                 return f"input should be a valid integer; given: {value!r}"
             return "" if value > 0 else f"input should be greater than 0; given: {value!r}"
         if self.values:
+            if value in self.values or (self.networks and isinstance(value, str) and _OF_ZOO.fullmatch(value)):
+                return ""
             *others, last = map(repr, self.values)
             known = f"{', '.join(others)} or {last}" if others else last
-            return "" if value in self.values else f"input should be {known}; given: {value!r}"
+            more = f", or of a library: {ZOOS[0]}:NAME, {ZOOS[1]}:NAME, {ZOOS[2]}:NAME" if self.networks else ""
+            return f"input should be {known}{more}; given: {value!r}"
         return "" if isinstance(value, str) else f"input should be a valid string; given: {value!r}"
 
     def is_said(self, value: Value, place: Place) -> bool:

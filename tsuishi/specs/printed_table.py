@@ -8,22 +8,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs import numerals
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, Value
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.experiment import Digest, Factor, Inside
 from tsuishi.specs.grids import Grid
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
+from tsuishi.specs.zoo_names import names_of
 
-# Columns that identify no case, but say of which network a row is.
-PARAMETERS, IMAGE_SIZE = "parameters", "image_size"
-_FACTS = (PARAMETERS, IMAGE_SIZE)
+# A column that identifies no case, but says of which network a row is.
+PARAMETERS = "parameters"
 # A column may also hold the hardware of its row, or words that stand for several axes ("AMP, NHWC": `also`).
 HARDWARE, WORDS = "hardware", "words"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
@@ -35,8 +35,8 @@ Axes = dict[str, Value]
 class PrintedColumn(toml.Spec):
     """A column: what it holds. `name` is its header.
 
-    holds: an axis; a quantity, in its unit after `scale`, or with `inverse` after 1 / x; the `hardware` of its row; a
-    fact of the network (`parameters`, `image_size`), which must be that of our network; or `words` for several axes.
+    holds: an axis; a quantity, in its unit after `scale`, or with `inverse` after 1 / x; the `hardware` of its row;
+    the `parameters` of the network, which must be those of our network; or `words` for several axes.
     case: axes of its numbers, as printed. hardware: that of its numbers. also: further axes of rows with a printed
     value, by that value.
     """
@@ -104,6 +104,7 @@ class PrintedTable(toml.Spec):
 
     number: which table of the file. address, commit: where the file comes from. original: the SHA-256 at that address,
     where the file here has only the numbers that are used. batch_per_device: the batch is printed for each device.
+    library: whose networks the names mean that suites have not.
     """
 
     file: Inside
@@ -115,6 +116,7 @@ class PrintedTable(toml.Spec):
     # A name in [[hardware]]; with a column of hardware, the part of the names that stands behind the printed one.
     hardware: str = ""
     framework: Framework | None = None
+    library: Literal["", "torchvision", "timm"] = ""
     case: Axes = {}
     batch_per_device: bool = False
     decimal: numerals.Decimal = "."
@@ -130,7 +132,7 @@ class PrintedTable(toml.Spec):
             for axis in axes:
                 words.known_axis(axis)
         words.check(self.case)
-        known = {*words.selectable, *words.quantities, *_FACTS, HARDWARE, WORDS}
+        known = {*words.selectable, *words.quantities, PARAMETERS, HARDWARE, WORDS}
         for holds in (*(column.holds for column in self.columns), *([self.across.holds] if self.across else [])):
             if holds not in known:
                 raise ValueError(f"columns: {unknown('axis or quantity', holds, known)}")
@@ -267,9 +269,12 @@ class _Reader:
                 if row[index] not in column.also:
                     raise _Refused(column.name, row[index])
                 axes |= column.also[row[index]]
-            elif column.holds in _FACTS:
+            elif column.holds == PARAMETERS:
                 if row[index]:
                     facts[column.holds] = self._fact(row[index], column), column.scale * _last_place(row[index])
+            elif column.holds == IMAGE_SIZE:
+                if row[index]:
+                    axes[IMAGE_SIZE] = round(self._fact(row[index], column))
             else:
                 axes[column.holds] = self._named(column.holds, row[index])
                 axes |= column.also.get(row[index], {})
@@ -285,11 +290,12 @@ class _Reader:
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
-            for fact, (printed, place) in facts.items():
-                if abs(printed - getattr(ours, fact)) > max(place / 2 * 1.01, 1e-9 * printed):
-                    label = "parameters" if fact == PARAMETERS else "pixels"
-                    has = f"{axes[MODEL]}: {printed:,.0f} {label}; here {getattr(ours, fact):,}"
-                    raise _Refused(fact.replace("_", " "), has)
+            if axes.get(IMAGE_SIZE) == ours.image_size:
+                del axes[IMAGE_SIZE]  # as usual
+            printed, place = facts.get(PARAMETERS, (ours.parameters, 1.0))
+            if abs(printed - ours.parameters) > max(place / 2 * 1.01, 1e-9 * printed):
+                has = f"{axes[MODEL]}: {printed:,.0f} parameters; here {ours.parameters:,}"
+                raise _Refused(PARAMETERS, has)
         return axes
 
     def _named(self, axis: str, text: str) -> Value:
@@ -303,6 +309,9 @@ class _Reader:
 
     def _found(self, axis: str, text: str) -> Value | _Refused:
         value = self._names.get(axis, {}).get(text, text)
+        if axis == MODEL and self._table.library and self._words.axes[MODEL].problem(value):
+            release, names = names_of(self._table.library)
+            return f"{self._table.library}:{text}" if text in names else _Refused(axis, f"{text} (none in {release})")
         if self._words.axes[axis].is_number and isinstance(value, str):
             plain = value.replace(",", "").removesuffix(".0")
             value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 16 else value

@@ -45,13 +45,13 @@ def synthetic(train_images, test_images, seed, shape=SHAPE):
 
     images: (N,) + shape uint8, each the mean of its class's coarse pattern and noise; labels: (N,) int64. They come
     from raw bytes of MT19937 by integer arithmetic, so that every version of NumPy gives the same bytes. shape: height,
-    width (both multiples of CELL), channels. Raises ValueError for more training images than CIFAR-10 has.
+    width, channels. Raises ValueError for more training images than CIFAR-10 has.
     """
     _at_most(LARGEST_TRAINING_SET, train_images, "training")
     random = np.random.RandomState(seed)
     height, width, channels = shape
-    patterns = _random_bytes(random, (CLASSES, height // CELL, width // CELL, channels))
-    patterns = patterns.repeat(CELL, axis=1).repeat(CELL, axis=2)
+    patterns = _random_bytes(random, (CLASSES, -(-height // CELL), -(-width // CELL), channels))
+    patterns = patterns.repeat(CELL, axis=1).repeat(CELL, axis=2)[:, :height, :width]
     return _draw(random, patterns, train_images), _draw(random, patterns, test_images)
 
 

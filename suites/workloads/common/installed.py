@@ -32,7 +32,7 @@ def importable(*names):
     """{name: version} of the packages that can be imported; others are left out."""
     found = {}
     for name in names:
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(ImportError, RuntimeError):  # torchvision beside another PyTorch than its own
             found.update(versions(name))
     return found
 

@@ -40,7 +40,11 @@ NORM_EPSILON = 1e-5
 NORM_MOMENTUM = 0.9  # share of the old value in the moving statistics
 
 # shape: (height, width, channels) of an image. parameters: how many trainable parameters every framework must have.
+# Of a network of a library (ZOOS), layers and parameters are None: the library alone knows them.
 Network = collections.namedtuple("Network", "name shape layers parameters")
+
+# Libraries whose networks a case may name, as "timm:resnet50"; the framework's zoos.py builds them.
+ZOOS = ("torchvision", "timm", "keras")
 
 _WORDS = {
     "norm": Norm(),
@@ -101,6 +105,21 @@ def _layer(one, shape):
     if set(values) - known:
         raise ValueError("unknown {!r} in {!r}".format(sorted(set(values) - known)[0], one))
     return layer
+
+
+def is_of_zoo(name):
+    """Whether a network is that of a library."""
+    return name.partition(":")[0] in ZOOS and ":" in name
+
+
+def resized(network, size):
+    """The network for square images of `size` pixels. Raises ValueError where its layers fit another size alone."""
+    shape = (size, size, network.shape[2])
+    other = network._replace(shape=shape)
+    fits = weight_shapes(other) == weight_shapes(network)
+    if not fits or any(min(after) < 1 for _, _, after in walk(network.layers, shape)):
+        raise ValueError("image_size {}: the layers of {} are for {}".format(size, network.name, network.shape[0]))
+    return other
 
 
 def small(network):
@@ -218,7 +237,12 @@ def flops(network, images, training):
     The backward pass counts as two forward passes: for the gradients of the weights, and for the gradients of the
     inputs (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
     """
-    return 2 * multiply_adds(network) * images * (3 if training else 1)
+    return flops_of(multiply_adds(network), images, training)
+
+
+def flops_of(multiply_adds, images, training):
+    """As flops, from the multiply-adds of an image's forward pass."""
+    return 2 * multiply_adds * images * (3 if training else 1)
 
 
 def least_bytes(network, images, training, value_bytes=4):

@@ -19,6 +19,7 @@ import collections
 import numpy as np
 
 from common import decoders, jobs, networks
+from common.events import Unsupported
 from experiments import training, transformer_block
 from frameworks.numpy import decoder as decoder_reference
 from frameworks.numpy import networks as reference
@@ -50,6 +51,10 @@ def is_decoder(request):
 def check(request):
     """Raises Unsupported for a case that no framework can run here."""
     training.check_case(request.case)
+    if networks.is_of_zoo(request.case["model"]):
+        raise Unsupported(
+            "model {!r}: NumPy has the layers of suites' own networks alone".format(request.case["model"])
+        )
     request.case.one_of("protocol", ("steady",))
     training.check_devices(request)
 

@@ -4,7 +4,8 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host; `steady` times
                 synchronised blocks of steps, on a fixed batch that is already on the devices unless `batches` says else
     mode        training or inference
-    model       a network of common/networks.py
+    model       a network of common/networks.py, or of a library, as "timm:resnet50"
+    image_size  pixels of an image's side; the network's own if not given
     layout      of the images; `native` is each framework's own (PyTorch channels_first, TensorFlow channels_last)
     strategy    how several devices share a batch
     devices     over all nodes, each with as many
@@ -32,6 +33,7 @@ AXES = (
     "protocol",
     "mode",
     "model",
+    "image_size",
     "layout",
     "strategy",
     "devices",
@@ -64,10 +66,13 @@ def check_case(case):
     """ValueError for axes or values that are unknown or do not fit, Unsupported for what no framework can do."""
     for axis, (_, usual, _) in OF_PROTOCOL.items():
         case.setdefault(axis, usual)
+    if case.setdefault("image_size", None) is not None:
+        case.positive("image_size")
     case.require_only(AXES)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("mode", ("training", "inference"))
-    case.one_of("model", sorted(networks.NETWORKS))
+    if not networks.is_of_zoo(case["model"]):
+        case.one_of("model", sorted(networks.NETWORKS))
     case.one_of("layout", ("native", "channels_first", "channels_last"))
     case.one_of("strategy", sorted({known for name in frameworks.names() for known in frameworks.strategies(name)}))
     case.one_of("precision", ("fp32", "tf32", "amp_fp16", "amp_bf16"))
@@ -144,7 +149,7 @@ def make_job(request):
             )
         )
     job = jobs.Job(
-        networks.NETWORKS[case["model"]],
+        chosen_network(framework, case["model"], case["image_size"]),
         case["mode"],
         framework.layout if case["layout"] == "native" else case["layout"],
         case["strategy"],
@@ -164,6 +169,17 @@ def make_job(request):
     return framework, strategy, job
 
 
+def chosen_network(framework, name, image_size):
+    """The networks.Network of a case. Raises Unsupported where there is none of that name and size."""
+    if networks.is_of_zoo(name):
+        return framework.part("zoos").network(name, image_size)
+    network = networks.NETWORKS[name]
+    try:
+        return network if image_size is None else networks.resized(network, image_size)
+    except ValueError as error:
+        raise Unsupported(str(error)) from error
+
+
 def prepared(request, emitter):
     """As make_job, with the job's data; also sets the framework's flags and emits the environment."""
     launch.check(request.case["nodes"])
@@ -171,7 +187,8 @@ def prepared(request, emitter):
     framework.set_tf32(job.precision == "tf32")
     job, synthetic = jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
-    framework.report(emitter, request, layout=job.layout)
+    flags = {} if job.network.layers is not None else {"networks_of": framework.part("zoos").version(job.network)}
+    framework.report(emitter, request, layout=job.layout, **flags)
     emitter.environment(simulated=devices.simulated(job.places, job.nodes), synthetic=synthetic)
     return framework, strategy, job
 
@@ -179,10 +196,11 @@ def prepared(request, emitter):
 def run(request, emitter):
     check(request)
     framework, strategy, job = prepared(request, emitter)
-    emitter.metric("flops", networks.flops(job.network, job.batch_size, job.mode == "training"), "1")
-    value_bytes = 2 if job.precision.startswith("amp_") else 4
-    least_bytes = networks.least_bytes(job.network, job.batch_size, job.mode == "training", value_bytes)
-    emitter.metric("bytes", least_bytes, "B")
+    training = job.mode == "training"
+    if job.network.layers is not None:
+        emitter.metric("flops", networks.flops(job.network, job.batch_size, training), "1")
+        value_bytes = 2 if job.precision.startswith("amp_") else 4
+        emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, value_bytes), "B")
     budget = timing.Budget(request.budget_s)
     protocol = literal if request.case["protocol"] == "literal" else steady
     with framework.layout_may_be_refused(job.layout, request.accelerator):
@@ -242,6 +260,9 @@ def after(trainer, job, emitter):
     peak_mib = trainer.peak_device_memory_mib()
     if peak_mib is not None:
         emitter.metric("peak_device_memory_mib", peak_mib, "MiB")
+    counted = trainer.multiply_adds() if job.network.layers is None else None
+    if counted is not None:
+        emitter.metric("flops", networks.flops_of(counted, job.batch_size, job.mode == "training"), "1")
     transposes = trainer.transposes()
     if transposes is not None:
         emitter.metric("transposes_in_step", transposes, "1")
@@ -255,7 +276,7 @@ def after(trainer, job, emitter):
 def emit_parameters(trainer, job, emitter):
     """Emits metric trainable_parameters. Raises AssertionError where the network has another number of them."""
     count, expected = trainer.parameter_count(), job.network.parameters
-    if count != expected:
+    if expected is not None and count != expected:
         raise AssertionError(
             "{} has {} trainable parameters; it must have {}".format(job.network.name, count, expected)
         )

@@ -184,6 +184,9 @@ class Trainer:
         """The number of trainable parameters of the network."""
         raise NotImplementedError
 
+    def multiply_adds(self):
+        """Of an image's forward pass, as the framework counts them; None where it does not. Called after all timing."""
+
     def weights(self):
         """The trainable weights: float32 arrays in the canonical order of common/networks.py."""
         raise NotImplementedError

@@ -5,7 +5,7 @@ import tensorflow as tf
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import graph_api, memory, networks_graph, networks_keras, towers
+from frameworks.tensorflow import graph_api, memory, networks_graph, networks_keras, towers, zoos
 from frameworks.tensorflow.strategies.towers import layout_tries
 
 if not hasattr(tf, "keras"):
@@ -33,7 +33,7 @@ class Strategy(interface.Strategy):
             tf.keras.mixed_precision.set_global_policy(POLICIES[job.precision])
 
     def tries(self, job):
-        return layout_tries(job)
+        return [] if job.network.layers is None else layout_tries(job)
 
 
 def _has_policies():
@@ -58,7 +58,11 @@ class Trainer(interface.Trainer):
         return networks_graph.laid_out(images, self.layout)
 
     def build(self, inputs):
-        """The Keras model on the Keras tensor `inputs`, with the initial weights all frameworks share."""
+        """The Keras model on the Keras tensor `inputs`, with the weights of all frameworks; of Keras, its own."""
+        if self.job.network.layers is None:
+            return networks_keras.without_xla(
+                zoos.build(self.job.network, inputs, self.layout, self.job.settings["seed"])
+            )
         model = networks_keras.build(self.job.network, inputs, self.layout)
         weights = networks.initial_weights(self.job.network, self.job.settings["seed"])
         networks_keras.set_weights(self.job.network, model, weights)

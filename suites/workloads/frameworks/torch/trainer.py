@@ -10,7 +10,7 @@ import torch.nn.functional as functional
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.torch import devices
+from frameworks.torch import devices, zoos
 from frameworks.torch.networks import build, get_weights, parameter_count
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
@@ -39,7 +39,9 @@ class Trainer(interface.Trainer):
         self.scaler = self._scaler()
 
     def built(self):
-        """The network on the CPU, with the initial weights that all frameworks share."""
+        """The network on the CPU, with the initial weights that all frameworks share; of a library, with its own."""
+        if self.job.network.layers is None:
+            return zoos.build(self.job.network, self.job.settings["seed"])
         return build(self.job.network, networks.initial_weights(self.job.network, self.job.settings["seed"]))
 
     def parallel(self, network):
@@ -64,6 +66,7 @@ class Trainer(interface.Trainer):
         with self.autocast():
             try:
                 logits = self.model(images)
+                logits = logits[0] if isinstance(logits, tuple) else logits  # Inception has auxiliary logits behind
             except Exception as error:
                 raise_if_no_compiler(error)
                 raise
@@ -99,6 +102,9 @@ class Trainer(interface.Trainer):
 
     def parameter_count(self):
         return parameter_count(self.network)
+
+    def multiply_adds(self):
+        return zoos.multiply_adds(self.network, self.job.network.shape)
 
     def weights(self):
         return get_weights(self.network)

@@ -79,6 +79,10 @@ class Strategy(interface.Strategy):
     def check(self, job, protocol):
         """ValueError for a batch that cannot be split evenly."""
         graph_api.require_resources("strategy 'towers'")
+        if job.network.layers is None:
+            raise Unsupported(
+                "strategy 'towers' with network {!r}: Keras builds it; 'none' would run".format(job.network.name)
+            )
         if job.precision not in ("fp32", "tf32") or job.execution != "native":
             raise Unsupported(
                 "strategy 'towers' with precision {!r} and execution {!r}: towers compute in fp32 or tf32, "
