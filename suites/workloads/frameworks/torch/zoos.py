@@ -36,10 +36,11 @@ def network(name, image_size):
 def build(network, seed):
     """An nn.Module of the network, from images (N, 3, height, width) to logits."""
     library, model = network.name.split(":", 1)
+    module = _imported(library)  # a process for each device has not imported it yet
     torch.manual_seed(seed)
     if library == "torchvision":
-        return getattr(sys.modules["torchvision"].models, model)()
-    create = sys.modules["timm"].create_model
+        return getattr(module.models, model)()
+    create = module.create_model
     if network.shape[0] != _own_size(library, model):
         try:
             return create(model, pretrained=False, img_size=network.shape[0])  # transformers have a size
@@ -49,7 +50,7 @@ def build(network, seed):
 
 
 def version(network):
-    """The library with its version; "torchvision without its operators" where those are for another PyTorch."""
+    """The library with its version, and whether torchvision's operators are left out, being for another PyTorch."""
     library = network.name.split(":", 1)[0]
     stub = sys.modules.get(_ABOUT_OPERATORS)
     without = "" if getattr(stub, "__file__", None) else ", torchvision without its own operators"
@@ -107,10 +108,8 @@ def _imported(library):
 def _own_size(library, model):
     """The pixels of an image's side that a network is meant for."""
     if library == "torchvision":
-        weights = getattr(sys.modules["torchvision"].models, "get_model_weights", None)
-        sizes = (
-            [getattr(each.transforms, "keywords", {}).get("crop_size") for each in weights(model)] if weights else []
-        )
-        return next((size for size in sizes if isinstance(size, int)), 299 if model == "inception_v3" else _USUAL_SIZE)
+        weights_of = getattr(sys.modules["torchvision"].models, "get_model_weights", lambda model: ())
+        sizes = [getattr(weights.transforms, "keywords", {}).get("crop_size") for weights in weights_of(model)]
+        return next(filter(None, sizes), 299 if model == "inception_v3" else _USUAL_SIZE)
     config = sys.modules["timm"].models.get_pretrained_cfg(model)
     return config.input_size[-1] if config else _USUAL_SIZE
