@@ -29,6 +29,7 @@ def found(name):
         return {"unsupported": str(error)}
     job, _ = jobs.with_data(job, request)
     trainer = strategy.steady(job)
+    trainer.announce(1)
     (loss, _) = trainer.mean_losses([trainer.step()] * 2)
     answer = {"parameters": trainer.parameter_count(), "shape": job.network.shape, "loss": loss}
     answer["multiply_adds"] = trainer.multiply_adds()
