@@ -187,7 +187,8 @@ def prepared(request, emitter):
     framework.set_tf32(job.precision == "tf32")
     job, synthetic = jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
-    flags = {} if job.network.layers is not None else {"networks_of": framework.part("zoos").version(job.network)}
+    of_zoo = networks.is_of_zoo(job.network.name)
+    flags = {"networks_of": framework.part("zoos").version(job.network)} if of_zoo else {}
     framework.report(emitter, request, layout=job.layout, **flags)
     emitter.environment(simulated=devices.simulated(job.places, job.nodes), synthetic=synthetic)
     return framework, strategy, job
@@ -197,7 +198,7 @@ def run(request, emitter):
     check(request)
     framework, strategy, job = prepared(request, emitter)
     training = job.mode == "training"
-    if job.network.layers is not None:
+    if not networks.is_of_zoo(job.network.name):
         emitter.metric("flops", networks.flops(job.network, job.batch_size, training), "1")
         value_bytes = 2 if job.precision.startswith("amp_") else 4
         emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, value_bytes), "B")
@@ -260,7 +261,7 @@ def after(trainer, job, emitter):
     peak_mib = trainer.peak_device_memory_mib()
     if peak_mib is not None:
         emitter.metric("peak_device_memory_mib", peak_mib, "MiB")
-    counted = trainer.multiply_adds() if job.network.layers is None else None
+    counted = trainer.multiply_adds() if networks.is_of_zoo(job.network.name) else None
     if counted is not None:
         emitter.metric("flops", networks.flops_of(counted, job.batch_size, job.mode == "training"), "1")
     transposes = trainer.transposes()

@@ -33,7 +33,7 @@ class Strategy(interface.Strategy):
             tf.keras.mixed_precision.set_global_policy(POLICIES[job.precision])
 
     def tries(self, job):
-        return [] if job.network.layers is None else layout_tries(job)
+        return [] if networks.is_of_zoo(job.network.name) else layout_tries(job)
 
 
 def _has_policies():
@@ -59,7 +59,7 @@ class Trainer(interface.Trainer):
 
     def build(self, inputs):
         """The Keras model on the Keras tensor `inputs`, with the weights of all frameworks; of Keras, its own."""
-        if self.job.network.layers is None:
+        if networks.is_of_zoo(self.job.network.name):
             return networks_keras.without_xla(
                 zoos.build(self.job.network, inputs, self.layout, self.job.settings["seed"])
             )

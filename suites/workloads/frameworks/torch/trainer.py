@@ -40,7 +40,7 @@ class Trainer(interface.Trainer):
 
     def built(self):
         """The network on the CPU, with the initial weights that all frameworks share; of a library, with its own."""
-        if self.job.network.layers is None:
+        if networks.is_of_zoo(self.job.network.name):
             return zoos.build(self.job.network, self.job.settings["seed"])
         return build(self.job.network, networks.initial_weights(self.job.network, self.job.settings["seed"]))
 

@@ -79,7 +79,7 @@ class Strategy(interface.Strategy):
     def check(self, job, protocol):
         """ValueError for a batch that cannot be split evenly."""
         graph_api.require_resources("strategy 'towers'")
-        if job.network.layers is None:
+        if networks.is_of_zoo(job.network.name):
             raise Unsupported(
                 "strategy 'towers' with network {!r}: Keras builds it; 'none' would run".format(job.network.name)
             )
