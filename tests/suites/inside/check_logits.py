@@ -95,7 +95,8 @@ def main():
     with np.load(file) as arrays:
         images = arrays["images"]
         weights = [arrays[one] for one in sorted(arrays.files) if one != "images"]
-    logits = BY_FRAMEWORK[framework](networks.NETWORKS[name], weights, images)
+    network = networks.resized(networks.NETWORKS[name], images.shape[1])
+    logits = BY_FRAMEWORK[framework](network, weights, images)
     print("found: " + json.dumps({how: array.tolist() for how, array in logits.items()}))
 
 
