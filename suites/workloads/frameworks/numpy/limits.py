@@ -8,12 +8,14 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 
 import numpy as np
 
 from common.events import Unsupported
 
 BLOCK = 4 * 2**20  # bytes of a read from storage
+DROPS = 5  # tries to drop a page: the kernel keeps a page for a moment that it is looking at itself
 
 
 class Limits:
@@ -106,10 +108,16 @@ def kept_in_cache(path):
         # A page that is not yet written cannot be dropped; a file system that nobody can write to may refuse.
         with contextlib.suppress(OSError):
             os.fsync(file.fileno())
-        drop_cached(file)
         read, without_waiting = (getattr(os, name, None) for name in ("preadv", "RWF_NOWAIT"))
+        if read is None:
+            return False
         with contextlib.suppress(OSError):  # BlockingIOError: it is not there
-            return read is not None and read(file.fileno(), [bytearray(1)], 0, without_waiting) == 1
+            for _ in range(DROPS):
+                drop_cached(file)
+                if read(file.fileno(), [bytearray(1)], 0, without_waiting) != 1:
+                    return False
+                time.sleep(0.01)
+            return True
     return False
 
 
