@@ -125,7 +125,7 @@ def test_an_altered_table_is_refused_and_a_corrected_map_is_read_again(tmp_path:
 def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_another_axis(
     tmp_path: Path, root: Path
 ) -> None:
-    """The rows are timm's (results/benchmark-infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv), and one of no library."""
+    """Columns and names are those of timm's results; the numbers are made up, and a network is of no library."""
     path = tmp_path / "infer-fp32-nchw-pt240-cpu-i9_10940x-dynamo.csv"
     path.write_text(
         "model,infer_samples_per_sec,infer_step_time,infer_batch_size,infer_img_size,param_count\n"

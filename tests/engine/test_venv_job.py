@@ -13,6 +13,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
 from tsuishi.machine.interpreters import find_python
 from tsuishi.results import directory
+from tsuishi.specs.zoo_names import LIBRARIES
 
 pytestmark = pytest.mark.pythons
 
@@ -53,8 +54,10 @@ def test_networks_of_timm_and_torchvision_run_beside_a_pytorch_for_cpus(tmp_path
     )
     found = json.loads(done.stdout.rpartition("found: ")[2])
     subprocess.run([python, Checkout().root / "tests" / "zoo_names.py", tmp_path], check=True)
-    for known in (Checkout().root / "tsuishi" / "specs" / "zoos").glob("*.txt"):
+    for library in LIBRARIES:
+        known = Checkout().root / "tsuishi" / "specs" / "zoos" / f"{library}.txt"
         assert (tmp_path / known.name).read_text() == known.read_text()
+    assert LIBRARIES == ("timm", "torchvision")
     # Parameters and multiply-adds as timm's and torchvision's tables have them: 5.72 M, 11,689,512 and 1.81 G.
     assert round(found[names[0]]["parameters"] / 1e6, 2) == 5.72
     assert (found[names[1]]["parameters"], found[names[1]]["multiply_adds"]) == (11689512, 1814073344)

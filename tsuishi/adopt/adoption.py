@@ -116,7 +116,7 @@ def adopt(
     """The adoption of all tables of the files as the source `name`."""
     values, adoption = PrintedValues(words), Adoption(name)
     # The libraries of networks are PyTorch's.
-    elsewhere = PrintedValues(words, libraries=())
+    without_libraries = PrintedValues(words, libraries=())
     for file in files:
         try:
             found = grids(file.name, file.text)
@@ -126,7 +126,7 @@ def adopt(
             stem = file.name.rpartition(".")[0] or file.name
             named = facts_of(stem, grid.heading, values, sheets)
             of_torch = (said.framework or named.framework or "torch") == "torch"
-            columns = column_map(grid, words, values if of_torch else elsewhere, said.columns)
+            columns = column_map(grid, words, values if of_torch else without_libraries, said.columns)
             table = AdoptedTable(file, number, grid, named, columns)
             by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
             table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED

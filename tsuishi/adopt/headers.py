@@ -230,8 +230,9 @@ def _fact_or_axis(
     plain = _plain(name)
     headers = {**_HEADERS, **{axis: about.headers for axis, about in words.axes.items() if about.headers}}
     found = next((holds for holds, header in headers.items() if re.fullmatch(header, plain)), "")
-    known = sum(named(MODEL, cell) is not None for cell in cells)
-    library, of_library = named.library_of(cells)
+    unknown = [cell for cell in cells if named(MODEL, cell) is None]
+    known = len(cells) - len(unknown)
+    library, of_library = named.library_of(unknown)
     numbers = list(filter(None, (number_in(cell, proposed.decimal) for cell in cells)))
     if not proposed.holds(MODEL) and (known + of_library) * 2 > len(cells) and not numbers:
         why = f"{known} of {len(cells)} cells are networks here"

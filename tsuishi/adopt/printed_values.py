@@ -81,12 +81,11 @@ class PrintedValues:
         return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
 
     def library_of(self, texts: Sequence[str]) -> tuple[str, int]:
-        """(the library that has most of the networks that suites have not, how many); ("", 0) for no library.
+        """(the library that has most of these names of networks that suites have not, how many); else ("", 0).
 
         Names such as "vgg16" are those of several libraries: five have to be there.
         """
-        others = [text for text in texts if self(MODEL, text) is None]
-        counted = {name: sum(text in names_of(name)[1] for text in others) for name in self._libraries}
+        counted = {name: sum(text in names_of(name)[1] for text in texts) for name in self._libraries}
         best = max(counted, key=lambda name: counted[name], default="")
         return (best, counted[best]) if best and counted[best] >= _FEWEST_OF_LIBRARY else ("", 0)
 

@@ -214,7 +214,7 @@ class _Reader:
         for number, row in enumerate(self._grid.rows):
             why, hardware = None, ""
             try:
-                common, facts, hardware = self._common(row)
+                common, parameters, hardware = self._common(row)
             except _Refused as refused:
                 why = refused
             for index, column in self._quantities.items():
@@ -223,7 +223,7 @@ class _Reader:
                 try:
                     if why:
                         raise why
-                    axes = self._axes(common, facts, column)
+                    axes = self._axes(common, parameters, column)
                     value = self._value(text, column)
                     reading.numbers.append(
                         CaseNumber(number, name, text, axes, column.holds, value, column.hardware or hardware)
@@ -257,11 +257,11 @@ class _Reader:
                 kept.extend(numbers)
         return TableReading(kept, reading.refused)
 
-    def _common(self, row: Sequence[str]) -> tuple[Axes, dict[str, Any], str]:
-        """The axes and the facts that a row gives to all its numbers, and its hardware."""
+    def _common(self, row: Sequence[str]) -> tuple[Axes, tuple[float, float] | None, str]:
+        """A row's axes; the parameters of its network and the worth of their last digit; its hardware."""
         if len(row) != len(self._grid.header):
             raise _Refused("row", f"{len(row)} cells under {len(self._grid.header)} headers")
-        axes, facts, hardware = dict(self._table.case), {}, ""
+        axes, parameters, hardware = dict(self._table.case), None, ""
         for index, column in self._others.items():
             if column.holds == HARDWARE:
                 hardware = row[index]
@@ -271,16 +271,16 @@ class _Reader:
                 axes |= column.also[row[index]]
             elif column.holds == PARAMETERS:
                 if row[index]:
-                    facts[column.holds] = self._fact(row[index], column), column.scale * _last_place(row[index])
+                    parameters = self._fact(row[index], column), column.scale * _last_place(row[index])
             elif column.holds == IMAGE_SIZE:
                 if row[index]:
                     axes[IMAGE_SIZE] = round(self._fact(row[index], column))
             else:
                 axes[column.holds] = self._named(column.holds, row[index])
                 axes |= column.also.get(row[index], {})
-        return axes, facts, hardware
+        return axes, parameters, hardware
 
-    def _axes(self, common: Axes, facts: Mapping[str, Any], column: PrintedColumn) -> Axes:
+    def _axes(self, common: Axes, parameters: tuple[float, float] | None, column: PrintedColumn) -> Axes:
         """The axes of a number. Raises _Refused where they are those of no case here."""
         axes = {**common, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
         if (across := self._table.across) is not None and column.name not in {
@@ -292,9 +292,10 @@ class _Reader:
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
-            printed, place = facts.get(PARAMETERS, (ours.parameters, 1.0))
-            if abs(printed - ours.parameters) > max(place / 2 * 1.01, 1e-9 * printed):
-                has = f"{axes[MODEL]}: {printed:,.0f} parameters; here {ours.parameters:,}"
+            if parameters and abs(parameters[0] - ours.parameters) > max(
+                parameters[1] / 2 * 1.01, 1e-9 * parameters[0]
+            ):
+                has = f"{axes[MODEL]}: {parameters[0]:,.0f} parameters; here {ours.parameters:,}"
                 raise _Refused(PARAMETERS, has)
         return axes
 

@@ -13,11 +13,14 @@ framework translate.
 """
 
 import collections
+import difflib
 import glob
 import json
 import os
 
 import numpy as np
+
+from common.events import Unsupported
 
 # Stride 1 keeps the size ("same"). Stride 2 pads (size - 1) // 2 on all four sides, as PyTorch does; TensorFlow's
 # "SAME" would pad a 3x3 filter at the bottom and right only.
@@ -110,6 +113,14 @@ def _layer(one, shape):
 def is_of_zoo(name):
     """Whether a network is that of a library."""
     return name.partition(":")[0] in ZOOS and ":" in name
+
+
+def require_in_library(name, release, names):
+    """Raises Unsupported where a library's release has no network of that name ("timm:resnet50")."""
+    model = name.split(":", 1)[1]
+    if model not in names:
+        near = difflib.get_close_matches(model, names, 3) or sorted(names)[:3]
+        raise Unsupported("model {!r}: {} has no such network; near: {}".format(name, release, ", ".join(near)))
 
 
 def resized(network, size):

@@ -1,11 +1,9 @@
 """Networks of Keras' applications, by name: "keras:ResNet50". Their weights are random, by Keras' initialisers."""
 
-import difflib
-
 import tensorflow as tf
 
 from common.events import Unsupported
-from common.networks import Network
+from common.networks import Network, require_in_library
 from frameworks.tensorflow.graph_api import accepts
 
 _USUAL_SIZE = 224
@@ -36,10 +34,7 @@ def network(name, image_size):
     library, model = name.split(":", 1)
     if library != "keras":
         raise Unsupported("networks of {} are PyTorch's".format(library))
-    there = [each for each in dir(tf.keras.applications) if each[0].isupper()]
-    if model not in there:
-        near = difflib.get_close_matches(model, there, 3) or there[:3]
-        raise Unsupported("model {!r}: {} has no such network; near: {}".format(name, version(), ", ".join(near)))
+    require_in_library(name, version(), [each for each in dir(tf.keras.applications) if each[0].isupper()])
     if not accepts(_of(model), "classifier_activation"):
         raise Unsupported("model {!r}: {} has no logits of it (2.2 and newer do)".format(name, version()))
     size = image_size or _OWN_SIZES.get(model, _USUAL_SIZE)

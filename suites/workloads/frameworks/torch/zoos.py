@@ -3,14 +3,13 @@
 PyTorch's initial weights are those of each library; parameters and operations are counted, as no file here says them.
 """
 
-import difflib
 import sys
 import types
 
 import torch
 
 from common.events import Unsupported
-from common.networks import ZOOS, Network
+from common.networks import ZOOS, Network, require_in_library
 
 _USUAL_SIZE = 224
 # Where torchvision was built for another PyTorch (its index has CUDA only), its operators of object detection are
@@ -22,13 +21,7 @@ def network(name, image_size):
     """The Network, without layers. image_size: pixels, or None for the network's own. Raises Unsupported."""
     library, model = name.split(":", 1)
     names = names_of(library)
-    if model not in names:
-        near = difflib.get_close_matches(model, names, 3) or sorted(names)[:3]
-        raise Unsupported(
-            "model {!r}: {} {} has no such network; near: {}".format(
-                name, library, sys.modules[library].__version__, ", ".join(near)
-            )
-        )
+    require_in_library(name, "{} {}".format(library, sys.modules[library].__version__), names)
     size = image_size or _own_size(library, model)
     return Network(name, (size, size, 3), None, None)
 
