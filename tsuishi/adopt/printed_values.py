@@ -11,9 +11,9 @@ from tsuishi.specs.zoo_names import LIBRARIES, names_of
 
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
-# Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 # So many networks of a library make a column that of the library.
 _FEWEST_OF_LIBRARY = 5
+# Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 _COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=[A-Z])|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
     BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),

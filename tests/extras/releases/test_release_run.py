@@ -22,6 +22,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
+from tsuishi.extras.releases.release_changes import ReleaseChange
 from tsuishi.extras.releases.release_question import ReleaseQuestion, release_question
 from tsuishi.extras.releases.release_run import SearchedReleases, measure_search
 from tsuishi.plan.choice import Choice
@@ -102,6 +103,17 @@ def searched(session: Session, *, every: bool = False) -> SearchedReleases:
     return measure_search(session, asked(session), every=every)
 
 
+def planted_change(found: SearchedReleases) -> ReleaseChange:
+    """The change of the search: the largest.
+
+    A visit of all releases names a chance difference of this noise in 15 of 1,000 searches, within its 5 %. All else
+    that it names has to be as small as the noise.
+    """
+    *others, planted = sorted(found.search.result.changes, key=lambda change: abs(change.size.value))
+    assert all(abs(change.size.value) < 0.02 for change in others)
+    return planted
+
+
 def test_the_release_that_made_a_step_slower_is_found_with_the_environments_that_the_search_needs(
     session: Session,
 ) -> None:
@@ -117,7 +129,7 @@ def test_the_release_that_made_a_step_slower_is_found_with_the_environments_that
 
 def test_a_visit_of_all_finds_it_too_and_names_the_release_that_cannot_run_the_case(session: Session) -> None:
     found = searched(session, every=True)
-    (change,) = found.search.result.changes
+    change = planted_change(found)
     assert (change.older, change.newer) == ("tiny1.2", "tiny2.0")
     assert found.search.result.unable == ("tiny1.1",)
     assert found.reasons["tiny1.1"].startswith("unsupported: ")
@@ -156,7 +168,7 @@ def test_a_search_that_was_interrupted_goes_on_and_measures_no_whole_round_again
     with pytest.raises(UserError, match="is of another search: give the options that it began with"):
         measure_search(other, asked(session), every=every, resumed=run)
     found = measure_search(session, asked(session), every=every, resumed=run)
-    (change,) = found.search.result.changes
+    change = planted_change(found)
     assert (found.run.id, change.older, change.newer, change.is_certain) == (run.id, "tiny1.2", "tiny2.0", True)
     trials = [trial for _, trial in run.finished()]
     assert before < {trial.trial_id for trial in trials}
