@@ -124,6 +124,18 @@ def adopt(ctx: "ChainContext") -> None:
 
 
 @task
+def check(ctx: "ChainContext") -> None:
+    """Measure one number of a published table here, and print both beside each other: five lines, and what goes on.
+
+    The number is found by the words of its row. The nearest environment is built, and a run and a report are made in
+    a folder of their own. Exit code 3: no trial gave a number.
+    """
+    from tsuishi.commands import check
+
+    check.check(ctx.chain)
+
+
+@task
 def doctor(ctx: "ChainContext") -> None:
     """Check engine, GPU, driver, Pythons and disk; print a remedy for each missing thing.
 
@@ -145,6 +157,17 @@ def clean(ctx: "ChainContext") -> None:
 
     chosen = {name: ctx.chain.options.has(name) for name in ("images", "cache", "results")}
     clean.clean(ctx.chain.session, **chosen)
+
+
+@task
+def init(ctx: "ChainContext") -> None:
+    """Write tasks, images, suites, sources and templates into a folder, to change them; again: bring it up to date.
+
+    A newer tsuishi replaces the files that you have not changed.
+    """
+    from tsuishi.commands import check
+
+    check.init(ctx.chain)
 
 
 @task

@@ -1,10 +1,12 @@
 """The folders of a checkout, and its state in git."""
 
+import hashlib
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,22 @@ _REFUSALS = {
 _FAILED = "git failed"
 
 
+# An installed package has the tree of a checkout inside. A copy of it where people work (base/tree.py) is used in its
+# place: tasks.py says where that is, also to the processes that are started from here.
+ROOT = "TSUISHI_ROOT"
+PACKAGED = Path(__file__).resolve().parents[1] / "tree"
+IS_INSTALLED = PACKAGED.is_dir()
+
+
+def _root() -> Path:
+    return Path(os.environ.get(ROOT, PACKAGED)) if IS_INSTALLED else Path(__file__).resolve().parents[2]
+
+
 @dataclass(frozen=True)
 class Checkout:
     """The folders of one checkout of tsuishi."""
 
-    root: Path = Path(__file__).resolve().parents[2]
+    root: Path = field(default_factory=_root)
 
     @property
     def images(self) -> Path:
@@ -93,7 +106,8 @@ def _git(root: Path, *arguments: str) -> bytes:
 def git_state() -> dict[str, Any]:
     """`commit` of this checkout; `dirty` says whether it has uncommitted changes.
 
-    Where it is in no git repository of its own, they are None, with the reason as `why_unknown`.
+    Where it is in no git repository of its own, they are None, with the reason as `why_unknown`; of an installed
+    package, `package` has its version and the digest of its files.
     """
     root, state = Checkout().root, dict[str, Any](commit=None, dirty=None)
     try:
@@ -101,4 +115,16 @@ def git_state() -> dict[str, Any]:
         state["dirty"] = bool(git(root, "status", "--porcelain").strip())
     except NoRepository as why:
         state["why_unknown"] = str(why)
+    if IS_INSTALLED:
+        state["package"] = f"{metadata.version('tsuishi')} sha256:{_files_digest()}"
     return state
+
+
+def _files_digest() -> str:
+    """The digest of the names and digests of the package's files: the same for all installations of a wheel."""
+    files = sorted(
+        f"{file.hash.value if file.hash else ''}  {file}\n"
+        for file in metadata.files("tsuishi") or ()
+        if file.parts[0] == "tsuishi" and "__pycache__" not in file.parts
+    )
+    return hashlib.sha256("".join(files).encode()).hexdigest()

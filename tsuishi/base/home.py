@@ -41,6 +41,11 @@ def configuration() -> Path:
     return _of_xdg("XDG_CONFIG_HOME", ".config")
 
 
+def data() -> Path:
+    """The folder for this user's own tree of an installed package, and for checks of printed numbers."""
+    return _of_xdg("XDG_DATA_HOME", ".local/share")
+
+
 def _of_xdg(variable: str, usual: str) -> Path:
     """The folder of a variable, whose relative paths do not count, as the specification says; else the usual one."""
     given = Path(os.environ.get(variable, ""))

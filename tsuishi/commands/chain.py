@@ -23,6 +23,7 @@ from invoke.parser.parser import ParseResult
 from invoke.tasks import Call
 
 from tsuishi.base import home
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
@@ -43,6 +44,7 @@ class Chain:
     # The keys of invoke.yaml, and the environment variables INVOKE_TSUISHI_*.
     configured: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    checkout: Checkout = field(default_factory=Checkout)
     # The plan that was printed; the id of the run that was made; the largest exit code so far.
     plan: "Plan | None" = None
     run_id: str = ""
@@ -51,7 +53,7 @@ class Chain:
     @cached_property
     def session(self) -> "Session":
         """The session of all tasks. Raises UserError for a wrong option, variable or key of invoke.yaml."""
-        return open_session(self.tasks, self.options, self.configured, self.variables)
+        return open_session(self.tasks, self.options, self.configured, self.variables, self.checkout)
 
     @property
     def only_plans(self) -> bool:

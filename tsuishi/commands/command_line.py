@@ -7,6 +7,7 @@ before it reads tasks and their options.
 """
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from invoke.parser.parser import Parser
 from invoke.tasks import Task
 
 from tsuishi import extras
+from tsuishi.base import checkout
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError, unknown
 from tsuishi.base.option_table import MAIN_JOB, OPTIONS, Option, options_of
 from tsuishi.base.printable import answering, line, open_standard_streams
@@ -100,6 +102,7 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
     While Invoke runs, raises invoke.Exit: with one line for a mistake, without a line behind the list of tasks.
     """
     open_standard_streams()
+    os.environ[checkout.ROOT] = str(Path(str(module["__file__"])).parent)
     groups = {"Available tasks:": _tasks(module)}
     groups |= {str(sys.modules[each.__name__.rpartition(".")[0]].__doc__): _tasks(vars(each)) for each in further}
     collection = Collection(*chain.from_iterable(groups.values()))

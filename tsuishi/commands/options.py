@@ -60,14 +60,17 @@ class Options:
 
 
 def open_session(
-    tasks: Collection[str], options: Options, configured: Mapping[str, Any], variables: Mapping[str, str]
+    tasks: Collection[str],
+    options: Options,
+    configured: Mapping[str, Any],
+    variables: Mapping[str, str],
+    checkout: Checkout,
 ) -> Session:
-    """The session of a chain of these tasks.
+    """The session of a chain of these tasks, with the specs of a checkout.
 
     configured: the keys of invoke.yaml. variables: environment variables. Raises UserError for a wrong option, variable
     or key.
     """
-    checkout = Checkout()
     rows = options_of(tasks)
     settings = read_settings(
         configured, variables, {row.setting: options.given.get(row.parameter) for row in rows if row.setting}, checkout

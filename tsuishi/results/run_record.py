@@ -28,11 +28,15 @@ class More(PlannedQuestion):
 
 
 class CheckoutState(Record):
-    """The commit of a checkout, and whether it had uncommitted changes; or why these are not known."""
+    """The commit of a checkout, and whether it had uncommitted changes; or why these are not known.
+
+    `package`: the version of an installed package, and the digest of its files.
+    """
 
     commit: str | None = None
     dirty: bool | None = None
     why_unknown: str | None = None
+    package: str | None = None
 
 
 class SessionRecord(Record):

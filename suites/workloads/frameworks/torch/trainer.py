@@ -20,6 +20,8 @@ NO_COMPILER = re.compile(
     r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing|GPUTooOldForTriton"
     r"|No such file or directory: 'openssl'"
 )
+# What 2.0 says in Python 3.11, 2.1 in 3.12, and 2.4 in 3.13.
+NOT_IN_PYTHON = re.compile(r"Python 3\.\d+\+? not yet supported|not supported on Python 3")
 
 
 class Trainer(interface.Trainer):
@@ -32,7 +34,7 @@ class Trainer(interface.Trainer):
         self.network = self._laid_out(self.built().to(self.device))
         self.model = self.parallel(self.network)
         if job.execution == "compiled":
-            self.model = torch.compile(self.model)
+            self.model = compiled(self.model)
         self.optimizer = torch.optim.SGD(
             self.network.parameters(), job.settings["learning_rate"], momentum=job.settings["momentum"]
         )
@@ -125,6 +127,16 @@ class Trainer(interface.Trainer):
 @contextlib.contextmanager
 def no_context():
     yield
+
+
+def compiled(model):
+    """The model under torch.compile. Raises Unsupported where this release does not compile in this Python."""
+    try:
+        return torch.compile(model)
+    except RuntimeError as error:
+        if not NOT_IN_PYTHON.search(str(error)):
+            raise
+        raise Unsupported("execution 'compiled': PyTorch {}: {}".format(torch.__version__, error)) from error
 
 
 def raise_if_no_compiler(error):

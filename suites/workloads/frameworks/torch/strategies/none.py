@@ -185,8 +185,11 @@ def compiler_tries(job):
 
 def try_compiler():
     """Searches what torch.compile needs before it compiles for a CPU. Raises Unsupported where something is missing."""
-    from torch._inductor import config
-    from torch._inductor.cpp_builder import get_cpp_compiler
+    try:
+        from torch._inductor import config
+        from torch._inductor.cpp_builder import get_cpp_compiler
+    except ImportError:
+        return  # releases before 2.4 have it elsewhere: the first step tells
 
     try:
         get_cpp_compiler()

@@ -1,0 +1,68 @@
+"""A folder with what a checkout has beside the package: the tasks, images, suites, sources and templates, to change.
+
+tree.sha256 in it, in the format of `sha256sum`, says which files were written. A later version replaces those that
+nobody has changed since, and leaves all others.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from tsuishi.base import files
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+
+MANIFEST = "tree.sha256"
+# As pyproject.toml puts them into a wheel.
+PARTS = (
+    "tasks.py",
+    "invoke.yaml",
+    "requirements.lock",
+    "images",
+    "suites",
+    "templates",
+    "reports/published",
+)
+
+
+def write_tree(folder: Path, checkout: Checkout) -> list[str]:
+    """Write the files of a checkout into a folder, or bring an earlier tree up to date; returns the files left alone.
+
+    Raises UserError for a folder with a file of these names that no tree has written.
+    """
+    before, written, left = _manifest(folder), {}, []
+    given = dict(_files(checkout.root))
+    if not before and (there := next((name for name in given if (folder / name).exists()), "")):
+        raise UserError(f"{folder / there}: there already, and not from `init`: give a new folder")
+    for name, source in given.items():
+        content, target = source.read_bytes(), folder / name
+        digest = hashlib.sha256(content).hexdigest()
+        if target.is_file() and (now := files.sha256_of(target)) != digest and now != before.get(name):
+            left.append(name)
+        elif not target.is_file() or now != digest:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        written[name] = digest
+    for name in before.keys() - given.keys():
+        if (folder / name).is_file() and files.sha256_of(folder / name) == before[name]:
+            (folder / name).unlink()
+    if written != before:
+        with files.replacing(folder / MANIFEST) as manifest:
+            manifest.writelines(f"{digest}  {name}\n" for name, digest in written.items())
+    return left
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    """The files of the parts of a tree, by their names in it."""
+    for part in PARTS:
+        for path in sorted((root / part).rglob("*")) if (root / part).is_dir() else [root / part]:
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(root).as_posix(), path
+
+
+def _manifest(folder: Path) -> dict[str, str]:
+    """The digests of the files of a tree, by name; empty where there is no tree."""
+    if not (folder / MANIFEST).is_file():
+        return {}
+    lines = (folder / MANIFEST).read_text(encoding="utf-8").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

@@ -1,0 +1,213 @@
+"""`invoke check`: one printed number, measured here in a folder of its own; `invoke init`, which makes a folder."""
+
+import shutil
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from packaging.version import InvalidVersion, Version
+
+from tsuishi.adopt import written
+from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.doubtful import doubts_about
+from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick
+from tsuishi.adopt.table_files import table_files
+from tsuishi.artifacts.network import Network
+from tsuishi.base import home
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.base.option_table import MAIN_JOB, options_of
+from tsuishi.base.tree import write_tree
+from tsuishi.commands import build, checked, report_runs, run_suite
+from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import Options
+from tsuishi.machine.compatibility import read_table
+from tsuishi.plan.choice import computing, usable
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import open_run
+from tsuishi.specs.case import DEVICES, SUITE
+from tsuishi.specs.environment import Environment, read_environments, select_environments
+from tsuishi.specs.printed_table import slug
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.suite import read_suite
+
+# Trials of the case, where --repetitions does not say another number.
+_TRIALS = 5
+# How many environments are tried, where the nearest do not support the case.
+_TRIED = 3
+# The longest name of a check, of its table and row.
+_LONGEST = 60
+
+
+def init(chain: Chain) -> None:
+    """Write the tree into the folder, or bring it up to date."""
+    folder, screen = home.expanded(chain.options.text("folder")), chain.session.screen
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in write_tree(folder, chain.session.checkout):
+        screen.say(f"{folder / name}: changed by hand, and left as it is")
+    screen.say(
+        f"{folder}: tasks.py, images/, suites/, reports/published/, templates/; change them, and run invoke there"
+    )
+
+
+def check(chain: Chain) -> None:
+    """Find the number, build the nearest environment, measure, and print the lines.
+
+    Raises UserError where the number is not found, is one of several, or cannot be measured here.
+    """
+    session, options = chain.session, chain.options
+    given, row = options.text("table"), options.text("row")
+    if not row:
+        raise UserError("--row: say which row of the table, by words in it, as --row resnet50")
+    name = slug(f"{Path(given.rstrip('/')).stem} {row} {options.text('column')}")[:_LONGEST].strip("-")
+    folder = home.expanded(options.text("in") or home.data() / "checks" / name)
+    sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
+    if given in sources and not Path(given).exists():
+        number, doubt = pick(numbers_of_source(sources[given]), row, options.text("column"), ()), ""
+        nearest = _environments(session, number)
+        inner = _made(folder, session.checkout, {given})
+        suite = str(number.axes[SUITE])
+        _narrow(inner.suites / f"{suite}.toml", session, number)
+    else:
+        adoption = _adopted(chain, given, name)
+        number, doubt = _of_table(session, adoption, row, options.text("column"))
+        nearest = _environments(session, number)
+        inner = _made(folder, session.checkout, ())
+        suite = name.replace("-", "_")
+        title = f"One number of {Path(given).name}: {row}"
+        written.write(adoption, title, inner.published / name, inner.suites / f"{suite}.toml", session.words)
+    say = session.screen.say
+    say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {folder}")
+    for environment in nearest[: 1 if session.choice.environments else _TRIED]:
+        say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
+        sub = _measured(chain, inner, suite, environment)
+        run = open_run(sub.session.settings.results, sub.run_id)
+        found = checked.lines(run, inner, number, environment, doubt)
+        if checked.is_supported(run):
+            break
+    chain.end_with(sub.exit_code)
+    page = sub.session.settings.reports / sub.run_id / "index.html"
+    for line in (checked.markdown if options.has("markdown") else checked.plain)(found):
+        say(line)
+    say("")
+    for line in checked.further(given, row, page):
+        say(line)
+
+
+def _adopted(chain: Chain, given: str, name: str) -> Adoption:
+    session = chain.session
+    found = table_files(given, Network(session.settings.ca_bundle), None)
+    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, Corrections())
+
+
+def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[PrintedNumber, str]:
+    """The number, and the doubt about it; all other numbers are taken out of the adoption."""
+    refused = [
+        (" ".join(table.grid.rows[cell.row]), f"{cell.what}: no case here ({cell.why})")
+        for table in adoption.tables
+        for cell in table.reading.refused
+    ]
+    refused += [
+        (" ".join(cells), table.unread) for table in adoption.tables if table.unread for cells in table.grid.rows
+    ]
+    number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused)
+    words, sheets = session.words, read_table(session.checkout.images).data_sheets
+    doubts = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
+    doubt = next((f"{each.kind}: {each.reason}" for each in doubts if number.is_of(each.cells[0])), "")
+    for table in adoption.tables:
+        table.reading = replace(
+            table.reading, numbers=[each for each in table.reading.numbers if each.axes == number.axes], refused=[]
+        )
+    adoption.tables = [table for table in adoption.tables if table.reading.numbers]
+    return number, doubt
+
+
+def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
+    """The folder of a check, with a tree of its own that has these sources only.
+
+    Raises UserError where it has other files of these names.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tree(folder, ours)
+    made = Checkout(folder)
+    for path in made.published.iterdir():
+        if path.stem not in sources:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return made
+
+
+def _narrow(path: Path, session: Session, number: PrintedNumber) -> None:
+    """Leave nothing in a suite but the cases of a number. Raises UserError where it has none of them."""
+    suite = read_suite(session.checkout.suites / path.name, session.words)
+    accelerator = computing(session.choice, session.nvml)
+    cases = [
+        (case, group)
+        for case, group in suite.cases(session.choice.profile, accelerator)
+        if all(case.values.get(axis) == value for axis, value in number.axes.items())
+    ]
+    if not cases:
+        raise UserError(f"suites/{path.name} has no case of this number in the profile {session.choice.profile}")
+    document = tomlkit.parse((session.checkout.suites / path.name).read_text(encoding="utf-8"))
+    for key in ("axes", "questions", "groups"):
+        document.pop(key, None)
+    groups = tomlkit.aot()
+    for case, group in cases:
+        axes: dict[str, Any] = {axis: value for axis, value in case.values.items() if axis != SUITE}
+        groups.append(
+            tomlkit.item({"axes": axes, "expect": {name: each.model_dump() for name, each in group.expect.items()}})
+        )
+    document.add("groups", groups)
+    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def _environments(session: Session, number: PrintedNumber) -> list[Environment]:
+    """The environments for a number that can be used here, or the named ones, the nearest release first.
+
+    Raises UserError where none can be used here, and where the case needs more devices than there are.
+    """
+    devices = int(number.axes.get(DEVICES, 1))
+    if devices > max(1, len(session.nvml)):
+        has = f"{len(session.nvml)} GPUs" if len(session.nvml) else "no GPU"
+        raise UserError(f"the number is of {devices} GPUs, and this machine has {has}: choose a row of one device")
+    named, framework = session.choice.environments, number.framework or "torch"
+    images = session.checkout.images
+    known = [each for each in read_environments(images) if each.framework == framework]
+    if named:
+        known = [*select_environments(images, named, computing(session.choice, session.nvml))]
+    with_library = [each for each in known if not number.library or number.library in {pin.name for pin in each.pins}]
+    fit = usable(session.builder, session.checkout, session.choice, session.nvml, with_library, to_run=True)
+    if not fit.environments:
+        wanted = " with ".join(filter(None, [framework, number.library]))
+        reasons = fit.reasons or f"images/ has none with {wanted}"
+        raise UserError(f"no environment with {wanted} can be used here: {reasons}")
+    here = computing(session.choice, session.nvml)
+    return sorted(fit.environments, key=lambda each: (here not in each.accelerators, *_distance(number, each)))
+
+
+def _distance(number: PrintedNumber, environment: Environment) -> tuple[float, float]:
+    """How far the release of an environment is from the printed release, then from the newest."""
+    ours = _ordinal(environment.release)
+    printed = number.release
+    return (abs(ours - _ordinal(printed)) if printed else 0.0, -ours)
+
+
+def _ordinal(release: str) -> float:
+    try:
+        version = Version(release)
+    except InvalidVersion:
+        return 0.0
+    return version.major + version.minor / 100 + version.micro / 10_000
+
+
+def _measured(chain: Chain, inner: Checkout, suite: str, environment: Environment) -> Chain:
+    """Build, run and report, as a chain of their own in the check's folder; returns that chain."""
+    rows = {row.parameter for row in options_of(MAIN_JOB)}
+    given = {name: value for name, value in chain.options.given.items() if name in rows and name != "plan"}
+    given = {"repetitions": str(_TRIALS), **given, "env": environment.name, "suite": suite, "name": "check"}
+    within = given.get("within") or chain.session.settings.within
+    sub = Chain(MAIN_JOB, Options({**given, "within": within}), chain.configured, chain.variables, checkout=inner)
+    for step in (build.build, run_suite.run_suite, report_runs.report):
+        step(sub)
+    return sub

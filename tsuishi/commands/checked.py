@@ -1,0 +1,151 @@
+"""The answer of `invoke check`: a printed number and ours, in lines that can be pasted into an issue."""
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from tsuishi.adopt.picking import PrintedNumber
+from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.ratios import Ratio, as_ratio
+from tsuishi.report.parts.shown_units import readable
+from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.verification import assurance
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.questions import ALIKE
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.statuses import UNSUPPORTED
+from tsuishi.specs.vocabulary import vocabulary
+from tsuishi.verdicts.evidence import Evidence
+
+
+def lines(
+    run: RunDirectory, checkout: Checkout, number: PrintedNumber, environment: Environment, doubt: str
+) -> dict[str, str]:
+    """The five lines by their names: printed, mine, compared, pins, run. checkout: of the check."""
+    words = vocabulary(checkout.suites)
+    evidence = Evidence([run], read_sources(checkout.published, words), words)
+    unit = words.quantity(number.quantity).unit
+    found = [
+        (key, term)
+        for key, term in evidence.terms.items()
+        if key[2] == number.quantity and number.axes.items() <= evidence.axes[key[0]].items()
+    ]
+    with worded(words):
+        case = case_text(dict(number.axes))
+    printed = f"{number.text} ({number.column}): {case}, on {number.hardware}; {number.place}"
+    said = {"printed": f"{printed}. In doubt: {doubt}" if doubt else printed}
+    if found:
+        (case_id, column, _), term = found[0]
+        device = evidence.devices.get((case_id, column), "")
+        compared = as_ratio(contrast([(1.0, term)])._replace(value=term.mean - math.log(number.value)))
+        said["mine"] = f"{_ours(term, unit)}, {term.trials} trials in {environment.name} on {device or 'this machine'}"
+        said["compared"] = _compared(compared, device, number)
+    else:
+        reason = next(filter(None, evidence.outcomes["reason"].tolist()), "see the logs of the trials")
+        said["mine"] = f"no number: {reason}"
+        said["compared"] = "nothing to compare"
+    record = next(iter(evidence.environment_records.values()), None)
+    python = f"Python {record.python}, " if record and record.python else ""
+    engine = f"{record.engine}, " if record and record.engine else ""
+    said["pins"] = f"{nearness(number, environment)}; {python}{engine}{_tsuishi(checkout)}"
+    said["run"] = f"{run.id}, digest {assurance(run).root or 'none'}"
+    return said
+
+
+def _ours(term: Term, unit: str) -> str:
+    """The geometric mean over trials with its interval, in its unit."""
+    value, low, high = as_ratio(contrast([(1.0, term)]))
+    if low is None or high is None:
+        return amount(value, unit)
+    shown = readable(unit, [value])
+    return f"{amount(value, unit)} [{digits(low, shown)}, {digits(high, shown)}]"
+
+
+def _compared(ratio: Ratio, device: str, number: PrintedNumber) -> str:
+    """How ours stands to the printed number, and within which region they count as alike."""
+    _, low, high = ratio
+    region = f"{1 / ALIKE:.2f} to {ALIKE:.2f}"
+    if low is None or high is None:
+        verdict = "a single trial says nothing about scatter"
+    elif low > 1 / ALIKE and high < ALIKE:
+        verdict = f"alike: within {region}"
+    elif high < 1 / ALIKE or low > ALIKE:
+        verdict = f"they differ: outside of {region}"
+    else:
+        verdict = f"undecided: the interval holds an end of {region}"
+    is_same = bool(device) and device.casefold() in number.hardware.casefold()
+    hardware = "the same device" if is_same else f"another device than {number.hardware}: no verdict on the printed one"
+    return f"mine is {ratio_text(ratio)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
+
+
+def nearness(number: PrintedNumber, environment: Environment) -> str:
+    """How near the environment is to what the table says."""
+    ours = f"{environment.framework} {environment.release}"
+    if not number.release:
+        return f"{ours} (printed: no release)"
+    return ours if environment.release == number.release else f"{ours} (printed: {number.release}; the nearest here)"
+
+
+def _tsuishi(checkout: Checkout) -> str:
+    """The version of tsuishi, and whether its own packages are those of its lock."""
+    state = git_state()
+    version = state.get("package") or f"{metadata_version()} at {str(state['commit'] or 'no commit')[:12]}"
+    differing = sorted(_differing(checkout.root / "requirements.lock"))
+    pinned = (
+        "its packages as requirements.lock" if not differing else f"{len(differing)} packages not as requirements.lock"
+    )
+    return f"tsuishi {version}, {pinned}"
+
+
+def metadata_version() -> str:
+    """The version of the package that runs."""
+    from tsuishi import __version__
+
+    return __version__
+
+
+def _differing(lock: Path) -> Iterator[str]:
+    """The packages of a lock that are installed in another version, or are not installed."""
+    for line in lock.read_text(encoding="utf-8").splitlines():
+        pin = line.partition(" --hash")[0].rstrip(" \\")
+        if "==" not in pin or pin.startswith(("#", " ")):
+            continue
+        wanted = Requirement(pin)
+        if wanted.marker and not wanted.marker.evaluate():
+            continue
+        try:
+            if not wanted.specifier.contains(metadata.version(wanted.name), prereleases=True):
+                yield wanted.name
+        except metadata.PackageNotFoundError:
+            yield wanted.name
+
+
+def is_supported(run: RunDirectory) -> bool:
+    """Whether the environment of a run supports its case."""
+    return any(record.status != UNSUPPORTED for _, record in run.finished())
+
+
+def further(table: str, row: str, index: Path) -> list[str]:
+    """Where the page is, and the command that measures more."""
+    program = "tsuishi" if IS_INSTALLED else "./invoke"
+    deeper = shlex.join([program, "check", table, "--row", row, "--repetitions", "12", "--within", "1h"])
+    return [f"the page: {index}", f"more trials: {deeper}"]
+
+
+def plain(said: Mapping[str, str]) -> list[str]:
+    """The lines as text."""
+    width = max(map(len, said)) + 2
+    return [f"{name:{width}}{text}" for name, text in said.items()]
+
+
+def markdown(said: Mapping[str, str]) -> list[str]:
+    """The lines as a Markdown table."""
+    cells = {name: text.replace("|", "\\|") for name, text in said.items()}
+    return ["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in cells.items())]
