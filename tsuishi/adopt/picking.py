@@ -1,6 +1,7 @@
 """One printed number of a table or a source, found by the words of its row."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -46,11 +47,14 @@ class PrintedNumber:
     def release(self) -> str:
         """The release of its framework that its table or source says; empty where it says none."""
         framework = self.framework or "torch"
-        return self.software.get(_NAMES.get(framework, framework), "") or self.software.get(framework, "")
+        said = self.software.get(_NAMES.get(framework, framework), "") or self.software.get(framework, "")
+        release = re.match(r"\d+(\.\d+)+", said)
+        return release[0] if release else ""
 
     def is_of(self, cell: PrintedCell) -> bool:
         """Whether a cell of a table's numbers is this number."""
-        return (cell.axes, cell.quantity) == (self.axes, self.quantity)
+        axes = {axis: value for axis, value in self.axes.items() if axis != SUITE}
+        return (cell.axes, cell.quantity) == (axes, self.quantity)
 
     def has(self, words: str) -> int:
         """How well its row has these words: 2 where each is a cell, 1 where each is part of a cell, 0 where not."""
@@ -150,10 +154,11 @@ def _not_there(numbers: Sequence[PrintedNumber], row: str, refused: Iterable[tup
 def _several(row: str, found: Sequence[PrintedNumber]) -> UserError:
     """The question between several cases: each with the words that tell it from the others."""
     common = set.intersection(*({*each.words} for each in found))
+    columns = {each.column for each in found}
     shown = []
     for each in found[:_SHOWN]:
         differs = " ".join(word for word in each.words if word not in common)
-        shown.append(f"“{differs or each.case}” ({each.text} in {each.column})")
+        shown.append(f"“{differs or (each.column if len(columns) > 1 else each.case)}” ({each.text} in {each.column})")
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return UserError(
         f"--row {row} is in {len(found)} cases: {'; '.join(shown)}{more}: add words of the right one to --row, or give "

@@ -1,7 +1,7 @@
 """`invoke check`: one printed number, measured here in a folder of its own; `invoke init`, which makes a folder."""
 
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,11 @@ from tsuishi.results.directory import open_run
 from tsuishi.specs.case import DEVICES, SUITE
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
-from tsuishi.specs.source import read_sources
+from tsuishi.specs.source import Hardware, Numbers, read_sources
 from tsuishi.specs.suite import read_suite
 
 # Trials of the case, where --repetitions does not say another number.
-_TRIALS = 5
+_TRIALS = 6
 # How many environments are tried, where the nearest do not support the case.
 _TRIED = 3
 # The longest name of a check, of its table and row.
@@ -65,7 +65,9 @@ def check(chain: Chain) -> None:
     folder = home.expanded(options.text("in") or home.data() / "checks" / name)
     sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
     if given in sources and not Path(given).exists():
-        number, doubt = pick(numbers_of_source(sources[given]), row, options.text("column"), ()), ""
+        source = sources[given]
+        number = pick(numbers_of_source(source), row, options.text("column"), ())
+        doubt = _doubt(session, number, source.numbers, source.hardware)
         nearest = _environments(session, number)
         inner = _made(folder, session.checkout, {given})
         suite = str(number.axes[SUITE])
@@ -92,7 +94,7 @@ def check(chain: Chain) -> None:
     for line in (checked.markdown if options.has("markdown") else checked.plain)(found):
         say(line)
     say("")
-    for line in checked.further(given, row, page):
+    for line in checked.further(options.given, page):
         say(line)
 
 
@@ -113,15 +115,20 @@ def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tu
         (" ".join(cells), table.unread) for table in adoption.tables if table.unread for cells in table.grid.rows
     ]
     number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused)
-    words, sheets = session.words, read_table(session.checkout.images).data_sheets
-    doubts = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
-    doubt = next((f"{each.kind}: {each.reason}" for each in doubts if number.is_of(each.cells[0])), "")
+    doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
     for table in adoption.tables:
         table.reading = replace(
             table.reading, numbers=[each for each in table.reading.numbers if each.axes == number.axes], refused=[]
         )
     adoption.tables = [table for table in adoption.tables if table.reading.numbers]
     return number, doubt
+
+
+def _doubt(session: Session, number: PrintedNumber, numbers: Iterable[Numbers], hardware: Iterable[Hardware]) -> str:
+    """Why a number is doubted, by the numbers beside it; empty where it is not."""
+    sheets = read_table(session.checkout.images).data_sheets
+    found = doubts_about(numbers, hardware, session.words, sheets)
+    return next((f"{each.kind}: {each.reason}" for each in found if number.is_of(each.cells[0])), "")
 
 
 def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
@@ -205,9 +212,9 @@ def _measured(chain: Chain, inner: Checkout, suite: str, environment: Environmen
     """Build, run and report, as a chain of their own in the check's folder; returns that chain."""
     rows = {row.parameter for row in options_of(MAIN_JOB)}
     given = {name: value for name, value in chain.options.given.items() if name in rows and name != "plan"}
-    given = {"repetitions": str(_TRIALS), **given, "env": environment.name, "suite": suite, "name": "check"}
-    within = given.get("within") or chain.session.settings.within
-    sub = Chain(MAIN_JOB, Options({**given, "within": within}), chain.configured, chain.variables, checkout=inner)
+    usual = {"repetitions": str(_TRIALS), "within": chain.session.settings.within}
+    options = Options({**usual, **given, "env": environment.name, "suite": suite, "name": "check"})
+    sub = Chain(MAIN_JOB, options, chain.configured, chain.variables, checkout=inner)
     for step in (build.build, run_suite.run_suite, report_runs.report):
         step(sub)
     return sub

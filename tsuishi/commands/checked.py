@@ -7,6 +7,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from tsuishi.adopt.picking import PrintedNumber
 from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
@@ -90,7 +91,10 @@ def nearness(number: PrintedNumber, environment: Environment) -> str:
     ours = f"{environment.framework} {environment.release}"
     if not number.release:
         return f"{ours} (printed: no release)"
-    return ours if environment.release == number.release else f"{ours} (printed: {number.release}; the nearest here)"
+    is_same = (
+        Version(environment.release).release[: len(Version(number.release).release)] == Version(number.release).release
+    )
+    return f"{ours} (as printed)" if is_same else f"{ours} (printed: {number.release}; the nearest here)"
 
 
 def _tsuishi(checkout: Checkout) -> str:
@@ -132,11 +136,12 @@ def is_supported(run: RunDirectory) -> bool:
     return any(record.status != UNSUPPORTED for _, record in run.finished())
 
 
-def further(table: str, row: str, index: Path) -> list[str]:
-    """Where the page is, and the command that measures more."""
+def further(given: Mapping[str, object], index: Path) -> list[str]:
+    """Where the page is, and the command that measures more. given: the options of the check."""
     program = "tsuishi" if IS_INSTALLED else "./invoke"
-    deeper = shlex.join([program, "check", table, "--row", row, "--repetitions", "12", "--within", "1h"])
-    return [f"the page: {index}", f"more trials: {deeper}"]
+    options = {**given, "repetitions": 24, "within": "1h"}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value and name != "table"]
+    return [f"the page: {index}", f"more trials: {shlex.join([program, 'check', str(given['table']), *words])}"]
 
 
 def plain(said: Mapping[str, str]) -> list[str]:

@@ -64,7 +64,7 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
         )
         for question in outlined.asked
     ]
-    screen.table("Main questions", ("question", "environments", "cases", "trials, at most", "time"), rows)
+    screen.table("Main questions", ("question", "environments", "cases", "trials at first", "time"), rows)
 
 
 def power_lines(outlined: Outline, history: History) -> list[str]:

@@ -164,7 +164,8 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         Counter(trial.cell for trial in outlined.trials),
     )
     takes = what_claims_take(sources, situation)
-    session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
+    if takes:
+        session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
 
 
 def await_others(session: Session, builds: Sequence[PlannedBuild], *, measures: bool) -> None:

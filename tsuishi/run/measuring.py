@@ -87,7 +87,8 @@ class Measuring:
                             progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
                         said.add(name)
 
-            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided))
+            more = session.choice.repetitions
+            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided, more))
             return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
 
         try:

@@ -38,6 +38,7 @@ class Rounds:
         left_s: Callable[[], float],
         planned: Callable[[Sequence[PlannedQuestion], Sequence[PlannedTrial]], None],
         decided: Callable[[PlannedQuestion], None] = lambda asked: None,
+        repetitions: int | None = None,
     ) -> None:
         self.tally = tally
         self.asked = list(asked)
@@ -47,6 +48,7 @@ class Rounds:
         self._left_s = left_s
         self._planned = planned
         self._decided = decided
+        self._repetitions = repetitions or 0
         # The duration of every trial of this session, divided by its expected duration.
         self._pace: list[float] = []
         self._run_here = 0
@@ -98,6 +100,8 @@ class Rounds:
                 continue
             more = self._further()
             if not more:
+                if self._repetitions > LOOKS[0]:
+                    yield self._repetitions, self.asked
                 return
             self.asked += more
             yield LOOKS[0], more
