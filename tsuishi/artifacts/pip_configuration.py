@@ -1,6 +1,7 @@
 """The configuration of pip, from its files and variables: indexes, folders, proxy, certificates."""
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -22,12 +23,19 @@ class Sources:
 
 @cache
 def pip_options() -> Mapping[str, str]:
-    """The configured options of `pip install`, as text by name. pip is asked once in a process."""
-    command = [sys.executable, "-I", "-m", "pip", "config", "list"]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    """The configured options of `pip install`, as text by name. pip is asked once in a process.
+
+    Where this Python has no pip, as in the environments of uv, the pip of PATH is asked.
+    """
+    ours, listing = [sys.executable, "-I", "-m", "pip"], ""
+    for pip in (ours, *([path] for name in ("pip3", "pip") if (path := shutil.which(name)))):
+        asked = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False)
+        if asked.returncode == 0:
+            listing = asked.stdout
+            break
     options: dict[str, str] = {}
     for section in _SECTIONS:
-        for line in listing.stdout.splitlines():
+        for line in listing.splitlines():
             key, _, value = line.partition("=")
             place, _, option = key.rpartition(".")
             if place == section:

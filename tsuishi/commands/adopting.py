@@ -13,6 +13,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import Options
 from tsuishi.estimates.printed_doubts import PrintedDoubt
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.case import Value
@@ -35,17 +36,22 @@ def adopt_table(chain: Chain) -> None:
     name = slug(options.text("source") or Path(given.rstrip("/")).stem)
     licence = options.text("licence")
     found = table_files(given, Network(session.settings.ca_bundle), Path(licence) if licence else None)
-    said = Corrections(
+    said = corrections(options, words)
+    adoption = adopt(name, found, words, read_table(session.checkout.images).data_sheets, said)
+    _show(chain, adoption)
+    if not chain.only_plans:
+        _write(chain, adoption, options.text("title") or name)
+
+
+def corrections(options: Options, words: Vocabulary) -> Corrections:
+    """What the options say of a table. Raises UserError for unknown axes and values."""
+    return Corrections(
         case=_case(options.text("set"), words),
         columns=_pairs("columns", options.text("columns")),
         hardware=options.text("hardware"),
         framework=options.text("framework"),
         batch_per_device=options.has("per_device"),
     )
-    adoption = adopt(name, found, words, read_table(session.checkout.images).data_sheets, said)
-    _show(chain, adoption)
-    if not chain.only_plans:
-        _write(chain, adoption, options.text("title") or name)
 
 
 def _case(text: str, words: Vocabulary) -> dict[str, Value]:

@@ -10,7 +10,7 @@ import tomlkit
 from packaging.version import InvalidVersion, Version
 
 from tsuishi.adopt import written
-from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.adoption import Adoption, adopt
 from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick
 from tsuishi.adopt.table_files import table_files
@@ -21,6 +21,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, checked, report_runs, run_suite
+from tsuishi.commands.adopting import corrections
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import Options
 from tsuishi.machine.compatibility import read_table
@@ -101,7 +102,8 @@ def check(chain: Chain) -> None:
 def _adopted(chain: Chain, given: str, name: str) -> Adoption:
     session = chain.session
     found = table_files(given, Network(session.settings.ca_bundle), None)
-    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, Corrections())
+    said = corrections(chain.options, session.words)
+    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
 
 
 def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[PrintedNumber, str]:

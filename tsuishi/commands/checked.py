@@ -88,6 +88,8 @@ def _compared(ratio: Ratio, device: str, number: PrintedNumber) -> str:
 
 def nearness(number: PrintedNumber, environment: Environment) -> str:
     """How near the environment is to what the table says."""
+    if not environment.pinned:
+        return "an interpreter of this machine"
     ours = f"{environment.framework} {environment.release}"
     if not number.release:
         return f"{ours} (printed: no release)"
@@ -140,8 +142,12 @@ def further(given: Mapping[str, object], index: Path) -> list[str]:
     """Where the page is, and the command that measures more. given: the options of the check."""
     program = "tsuishi" if IS_INSTALLED else "./invoke"
     options = {**given, "repetitions": 24, "within": "1h"}
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value and name != "table"]
-    return [f"the page: {index}", f"more trials: {shlex.join([program, 'check', str(given['table']), *words])}"]
+    flags = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for name, value in options.items()
+        if value and name != "table"
+    ]
+    return [f"the page: {index}", f"more trials: {shlex.join([program, 'check', str(given['table']), *flags])}"]
 
 
 def plain(said: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,92 @@
+"""One printed number is found by the words of its row; where several have them, the words that tell them apart."""
+
+import hashlib
+from collections.abc import Sequence
+
+import pytest
+
+from tests.words import WORDS
+from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick
+from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.specs.source import read_sources
+
+# As timm prints them: a network at several sizes, networks whose names have others in them, two columns.
+SIZES = """model,infer_samples_per_sec,infer_step_time,infer_batch_size,infer_img_size,param_count
+resnet18,187.86,5.216,1,160,11.69
+resnet18,117.15,8.431,1,224,11.69
+seresnet18,90.1,11.10,1,224,11.78
+lcnet_035,308.98,3.161,1,224,1.64
+lcnet_050,300.1,3.332,1,224,1.88
+tinynet_e,290.0,3.448,1,106,2.04
+mobilenetv3_small_050,280.0,3.571,1,224,1.59
+resnet50,64.51,15.39,1,224,25.56
+xcit_larger_24,1.0,1000.0,1,224,189.10
+"""
+NOTHING_SAID = Corrections()
+ACROSS = "resnet18,vgg16\n3.0,9.4\n3.2,9.6\n"
+
+
+def numbers(
+    text: str, name: str = "benchmark-infer-fp32-nchw-pt221-cpu-i9_10940x.csv", said: Corrections = NOTHING_SAID
+) -> list[PrintedNumber]:
+    return numbers_of_tables(adopted(text, name, said), WORDS.axes)
+
+
+def adopted(text: str, name: str, said: Corrections = NOTHING_SAID) -> Adoption:
+    file = TableFile(name, text, hashlib.sha256(text.encode()).hexdigest(), name, Licence())
+    return adopt("a-source", [file], WORDS, (), said)
+
+
+def why_not(found: Sequence[PrintedNumber], row: str, column: str = "") -> str:
+    with pytest.raises(UserError) as caught:
+        pick(found, row, column, ())
+    return str(caught.value)
+
+
+def test_words_of_the_row_choose_it_and_the_first_column_counts() -> None:
+    found = pick(numbers(SIZES), "resnet18 224", "", ())
+    assert (found.text, found.column, found.quantity) == ("117.15", "infer_samples_per_sec", "throughput_images_per_s")
+    assert (found.axes["model"], found.axes["batch_size"], found.release) == ("resnet18", 1, "2.2.1")
+    assert "row 2, column infer_samples_per_sec" in found.place
+    assert pick(numbers(SIZES), "resnet18 224", "step_time", ()).value == pytest.approx(8.431e-3)
+
+
+def test_a_name_inside_of_another_is_not_asked_about() -> None:
+    assert pick(numbers(SIZES), "ResNet-50", "", ()).text == "64.51"
+    assert pick(numbers(SIZES), "seres", "", ()).text == "90.1"
+
+
+def test_several_cases_are_a_question_with_the_words_that_tell_them_apart() -> None:
+    asked = why_not(numbers(SIZES), "resnet18")
+    assert asked.startswith("--row resnet18 is in 2 cases: “160” (187.86 in infer_samples_per_sec); “224” (117.15 in")
+    by_column = numbers("model,batch size,inference img/s,training img/s\nresnet18,4,1500,420\n", "t.csv")
+    assert "“training img/s” (420 in training img/s)" in why_not(by_column, "resnet18")
+    assert pick(by_column, "resnet18", "training", ()).text == "420"
+
+
+def test_what_cannot_be_checked_says_so_with_the_nearest_that_can() -> None:
+    of = adopted(SIZES, "benchmark-infer-fp32-nchw.csv")
+    refused = [(" ".join(t.grid.rows[cell.row]), cell.what) for t in of.tables for cell in t.reading.refused]
+    with pytest.raises(UserError, match=r"xcit_larger_24: xcit_larger_24.*; the nearest that can be checked: "):
+        pick(numbers_of_tables(of, WORDS.axes), "xcit_larger_24", "", refused)
+    assert "no row has these words; the nearest that can be checked: resnet18" in why_not(numbers(SIZES), "resnet19")
+    assert "row resnet50 has no such column; it has infer_samples_per_sec, infer_step_time" in why_not(
+        numbers(SIZES), "resnet50", "train"
+    )
+
+
+def test_a_table_with_a_column_for_each_network_is_asked_by_the_network() -> None:
+    said = Corrections({"batch_size": 4, "mode": "inference"}, {"all": "step_s ms"})
+    assert pick(numbers(ACROSS, "t.csv", said), "vgg16", "", ()).text == "9.4"
+
+
+def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:
+    checkout = Checkout()
+    sources = {source.name: source for source in read_sources(checkout.published, WORDS)}
+    found = pick(numbers_of_source(sources["conv2d-gce"]), "SciPy", "", ())
+    assert (found.value, found.quantity, found.axes["implementation"], found.release) == (
+        0.222, "later_run_s", "scipy", "",
+    )  # fmt: skip
