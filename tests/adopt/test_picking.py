@@ -1,13 +1,15 @@
 """One printed number is found by the words of its row; where several have them, the words that tell them apart."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 
 import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick
+from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.printed_values import PrintedValues, facts_of
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -69,9 +71,8 @@ def test_several_cases_are_a_question_with_the_words_that_tell_them_apart() -> N
 
 def test_what_cannot_be_checked_says_so_with_the_nearest_that_can() -> None:
     of = adopted(SIZES, "benchmark-infer-fp32-nchw.csv")
-    refused = [(" ".join(t.grid.rows[cell.row]), cell.what) for t in of.tables for cell in t.reading.refused]
     with pytest.raises(UserError, match=r"xcit_larger_24: xcit_larger_24.*; the nearest that can be checked: "):
-        pick(numbers_of_tables(of, WORDS.axes), "xcit_larger_24", "", refused)
+        pick(numbers_of_tables(of, WORDS.axes), "xcit_larger_24", "", refused_in(of))
     assert "no row has these words; the nearest that can be checked: resnet18" in why_not(numbers(SIZES), "resnet19")
     assert "row resnet50 has no such column; it has infer_samples_per_sec, infer_step_time" in why_not(
         numbers(SIZES), "resnet50", "train"
@@ -90,3 +91,36 @@ def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:
     assert (found.value, found.quantity, found.axes["implementation"], found.release) == (
         0.222, "later_run_s", "scipy", "",
     )  # fmt: skip
+
+
+def test_a_collection_of_uploads_is_a_median_with_its_percentiles() -> None:
+    """As OpenBenchmarking keeps the results of a test: objects by a digest, each with a description."""
+    percentiles = [12.0, 20.0, 35.5, 60.0, 79.0]
+    texts = {f"Device: CPU - Batch Size: {size} - Model: ResNet-50": size for size in (1, 16)}
+    overview = {
+        text: {"description": text, "unit": "batches/sec", "samples": 85, "percentiles": percentiles} for text in texts
+    }
+    of = json.dumps({"overview": overview, "capabilities": {"honors_cflags": 0, "scales_cpu_cores": 1}})
+    found = pick(numbers(of, "pytorch-2.2.1.json", Corrections({"mode": "inference"})), "ResNet-50 16", "", ())
+    assert (found.axes["batch_size"], found.text, found.quantity) == (16, "35.5", "step_s")
+    assert found.uploads == pytest.approx([1 / each for each in percentiles])
+
+
+def test_a_sentence_above_a_table_is_no_hardware_and_its_times_are_no_devices() -> None:
+    """jcjohnson/cnn-benchmarks has this sentence above its tables."""
+    text = "The Pascal Titan X with cuDNN is 49x to 74x faster than dual Xeon E5-2630 v3 CPUs."
+    facts = facts_of("README", [text], PrintedValues(WORDS), ())
+    assert (facts.case, facts.hardware) == ({}, "")
+    facts = facts_of("README", ["Results on 2x Titan X", "batch 16"], PrintedValues(WORDS), ())
+    assert facts.case == {"devices": 2, "batch_size": 16}
+
+
+def test_frameworks_of_several_tables_are_told_apart() -> None:
+    """u39kun/deep-learning-benchmark has such tables, one below the other."""
+    table = "| Model | vgg16 eval | vgg16 train |\n|---|---|---|\n| 2080 Ti | {}ms | {}ms |\n"
+    page = f"# PyTorch 0.3.0\n\n{table.format(30.5, 102.9)}\n# TensorFlow 1.4.0\n\n{table.format(31.3, 104.1)}"
+    found = numbers(page, "README.md", Corrections({"batch_size": 16}))
+    asked = why_not(found, "vgg16 eval 2080 Ti")
+    assert "“PyTorch 0.3.0 torch table 1” (30.5ms in vgg16 eval)" in asked.replace("pytorch 0.3.0 ", "")
+    chosen = pick(found, "2080 Ti vgg16 tensorflow", "train", ())
+    assert (chosen.text, chosen.framework, chosen.release) == ("104.1ms", "tensorflow", "1.4.0")

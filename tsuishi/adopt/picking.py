@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
@@ -10,10 +10,14 @@ from tsuishi.adopt.printed_values import plain
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.printed_doubts import PrintedCell
 from tsuishi.specs.case import MODEL, SUITE, Value
+from tsuishi.specs.grids import PERCENTILES
+from tsuishi.specs.printed_table import CaseNumber, number_in
 from tsuishi.specs.source import Source
 
 # What tables call a framework that we call otherwise.
 _NAMES = {"torch": "pytorch"}
+# Characters of a heading that is no sentence.
+_LONGEST_HEADING = 40
 # The most readings of a question that are shown.
 _SHOWN = 8
 
@@ -22,7 +26,8 @@ _SHOWN = 8
 class PrintedNumber:
     """A printed number: the cells of its row, its column, its text and place; its case, quantity and value in its unit.
 
-    words: the cells that say its case, and its hardware. software: the releases that its table or source says, by name.
+    words: the cells that say its case, and its hardware. uploads: of a median of results that people sent in, their
+    percentiles, in its unit. software: the releases that its table or source says, by name.
     """
 
     cells: tuple[str, ...]
@@ -37,6 +42,7 @@ class PrintedNumber:
     framework: str
     library: str
     software: dict[str, str]
+    uploads: tuple[float, ...] = ()
 
     @property
     def case(self) -> str:
@@ -58,10 +64,14 @@ class PrintedNumber:
 
     def has(self, words: str) -> int:
         """How well its row has these words: 2 where each is a cell, 1 where each is part of a cell, 0 where not."""
-        cells, asked = {*map(plain, self.cells)}, [plain(word) for word in words.split() if plain(word)]
-        if plain(words) in cells or cells.issuperset(asked):
-            return 2
-        return int(all(any(word in cell for cell in cells) for word in asked))
+        return _has(self.cells, words)
+
+
+def _has(texts: Iterable[str], words: str) -> int:
+    cells, asked = {*map(plain, texts)}, [plain(word) for word in words.split() if plain(word)]
+    if plain(words) in cells or cells.issuperset(asked):
+        return 2
+    return int(all(any(word in cell for cell in cells) for word in asked))
 
 
 def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[PrintedNumber]:
@@ -72,17 +82,22 @@ def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[Printed
 def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[PrintedNumber]:
     if table.spec is None:
         return []
+    header = table.grid.header
+    quantities = {each.name for each in table.spec.columns if table.proposed.is_quantity(each)}
     says = {each.name for each in table.spec.columns if each.holds in axes}
-    places = [index for index, name in enumerate(table.grid.header) if name in says]
+    across = table.spec.across is not None
+    headings = [text for text in table.grid.heading[-2:] if len(text) <= _LONGEST_HEADING]
+    of_table = [table.title, *headings, table.spec.framework or "", f"table {table.number}"]
     found = []
     for number in table.reading.numbers:
-        row = table.grid.rows[number.row]
-        said = [row[place] for place in places if place < len(row)]
-        across = [number.column] if table.spec.across else []
+        row = dict(zip(header, table.grid.rows[number.row], strict=False))
+        texts = [text for name, text in row.items() if name not in quantities and not (across and name not in says)]
+        said = [text for name, text in row.items() if name in says]
+        headed = [number.column] if across else []
         found.append(
             PrintedNumber(
-                cells=(*row, number.column, *map(str, number.axes.values()), number.hardware, table.title),
-                words=(*said, *across, *filter(None, [number.hardware or table.title])),
+                cells=(*texts, number.column, *_said(number.axes), number.hardware, *of_table),
+                words=(*said, *headed, *filter(None, [number.hardware, *of_table])),
                 column=number.column,
                 text=number.text,
                 place=f"row {number.row + 1}, column {number.column}, of {table.file.address}",
@@ -93,9 +108,39 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[PrintedNumbe
                 framework=table.spec.framework or "",
                 library=str(number.axes.get(MODEL, "")).rpartition(":")[0],
                 software=table.named.software,
+                uploads=_uploads(table, number),
             )
         )
     return found
+
+
+def refused_in(adoption: Adoption) -> list[tuple[tuple[str, ...], str]]:
+    """(the cells of its row with the header of its column, why) of every number that is no case here."""
+    found = []
+    for table in adoption.tables:
+        for cell in table.reading.refused:
+            cells = (*table.grid.rows[cell.row], cell.column)
+            found.append((cells, f"{cell.what}: no case here ({cell.why})"))
+        if table.unread:
+            found += [((*row, *table.grid.header), table.unread) for row in table.grid.rows]
+    return found
+
+
+def _said(axes: dict[str, Value]) -> Iterator[str]:
+    """The words for axes that a row may be asked by, beside its cells: training, batch_size=16."""
+    for axis, value in axes.items():
+        yield f"{axis}={value}"
+        if isinstance(value, str):
+            yield value
+
+
+def _uploads(table: AdoptedTable, number: CaseNumber) -> tuple[float, ...]:
+    """The percentiles of the uploads of which a number is the median, in its unit; empty where it is none."""
+    header, column = table.grid.header, {each.name: each for each in table.proposed.columns}.get(number.column)
+    if PERCENTILES not in header or column is None:
+        return ()
+    texts = table.grid.rows[number.row][header.index(PERCENTILES)].split()
+    return tuple(column.converted(value) for text in texts if (value := number_in(text)))
 
 
 def numbers_of_source(source: Source) -> list[PrintedNumber]:
@@ -103,7 +148,13 @@ def numbers_of_source(source: Source) -> list[PrintedNumber]:
     titles = {hardware.name: hardware.title for hardware in source.hardware}
     return [
         PrintedNumber(
-            cells=(*map(str, number.axes.values()), titles[number.hardware], number.framework or "", number.note),
+            cells=(
+                *map(str, number.axes.values()),
+                *_said(number.axes),
+                titles[number.hardware],
+                number.framework or "",
+                number.note,
+            ),
             words=(*map(str, number.axes.values()), titles[number.hardware]),
             column=number.quantity,
             text=f"{number.value:g}",
@@ -120,11 +171,12 @@ def numbers_of_source(source: Source) -> list[PrintedNumber]:
     ]
 
 
-def pick(numbers: Sequence[PrintedNumber], row: str, column: str, refused: Iterable[tuple[str, str]]) -> PrintedNumber:
+def pick(
+    numbers: Sequence[PrintedNumber], row: str, column: str, refused: Iterable[tuple[tuple[str, ...], str]]
+) -> PrintedNumber:
     """The number whose row has the words `row`, in the column.
 
-    refused: the cells of rows that are no cases here, and why. Raises UserError where no row has these words, and where
-    several cases have them.
+    refused: of `refused_in`. Raises UserError where no row has these words, and where several cases have them.
     """
     ranked = [(each.has(row), each) for each in numbers]
     best = max((rank for rank, _ in ranked), default=0)
@@ -137,15 +189,16 @@ def pick(numbers: Sequence[PrintedNumber], row: str, column: str, refused: Itera
         found = exact or [each for each in found if plain(column) in plain(each.column)]
         if not found:
             raise UserError(f"--column {column}: row {row} has no such column; it has {', '.join(columns)}")
-    cases = {(tuple(each.axes.items()), each.hardware): each for each in reversed(found)}
+    cases = {(tuple(each.axes.items()), each.hardware, each.framework): each for each in reversed(found)}
     if len(cases) > 1:
         raise _several(row, list(cases.values())[::-1])
     return found[0]
 
 
-def _not_there(numbers: Sequence[PrintedNumber], row: str, refused: Iterable[tuple[str, str]]) -> UserError:
-    why = next((why for cells, why in refused if plain(row) in plain(cells)), "no row has these words")
-    names = dict.fromkeys(cell for each in numbers for cell in each.cells[:1])
+def _not_there(numbers: Sequence[PrintedNumber], row: str, refused: Iterable[tuple[tuple[str, ...], str]]) -> UserError:
+    ranked = sorted(((_has(cells, row), why) for cells, why in refused), key=lambda each: -each[0])
+    why = ranked[0][1] if ranked and (ranked[0][0] or not numbers) else "no row has these words"
+    names = dict.fromkeys(str(each.axes.get(MODEL) or each.case) for each in numbers)
     near = difflib.get_close_matches(row, names, n=3, cutoff=0.3) or list(names)[:3]
     nearest = f"; the nearest that can be checked: {', '.join(near)}" if near else ""
     return UserError(f"--row {row}: {why}{nearest}")

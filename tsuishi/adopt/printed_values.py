@@ -15,7 +15,7 @@ NOT_HERE = "{} (no case here)"
 _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 _COUNTS = {
-    DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=[A-Z])|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
+    DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
     BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
 }
 # Releases in a name or a heading.
@@ -38,6 +38,8 @@ _HARDWARE = re.compile(
     r"|apple|m[1-4]|cpu)\b",
     re.IGNORECASE,
 )
+# A heading with more words is a sentence, and no name of hardware.
+_MOST_WORDS = 8
 # Words of a header that are part of no network's name: quantities, units, statistics.
 _OF_QUANTITIES = re.compile(
     r"(?:throughput|speed|latency|time|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
@@ -212,7 +214,7 @@ def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
         cpu = re.search(r"(?:^|[-_])cpu(?:[-_](\w+))?", text)
         return " ".join(filter(None, ["CPU", cpu[1]])) if cpu else ""
     named = re.split(r":| - ", text)[-1].strip()
-    return named if is_hardware(named) else ""
+    return named if is_hardware(named) and len(named.split()) <= _MOST_WORDS else ""
 
 
 def _dotted(name: str, text: str) -> str:

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption, adopt
 from tsuishi.adopt.doubtful import doubts_about
-from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick
+from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.table_files import table_files
 from tsuishi.artifacts.network import Network
 from tsuishi.base import home
@@ -85,7 +85,12 @@ def check(chain: Chain) -> None:
     say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {folder}")
     for environment in nearest[: 1 if session.choice.environments else _TRIED]:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
-        sub = _measured(chain, inner, suite, environment)
+        sub = _chain(chain, inner, suite, environment)
+        build.build(sub)
+        if chain.only_plans:
+            return
+        run_suite.run_suite(sub)
+        report_runs.report(sub)
         run = open_run(sub.session.settings.results, sub.run_id)
         found = checked.lines(run, inner, number, environment, doubt)
         if checked.is_supported(run):
@@ -108,15 +113,7 @@ def _adopted(chain: Chain, given: str, name: str) -> Adoption:
 
 def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[PrintedNumber, str]:
     """The number, and the doubt about it; all other numbers are taken out of the adoption."""
-    refused = [
-        (" ".join(table.grid.rows[cell.row]), f"{cell.what}: no case here ({cell.why})")
-        for table in adoption.tables
-        for cell in table.reading.refused
-    ]
-    refused += [
-        (" ".join(cells), table.unread) for table in adoption.tables if table.unread for cells in table.grid.rows
-    ]
-    number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused)
+    number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused_in(adoption))
     doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
     for table in adoption.tables:
         table.reading = replace(
@@ -210,13 +207,10 @@ def _ordinal(release: str) -> float:
     return version.major + version.minor / 100 + version.micro / 10_000
 
 
-def _measured(chain: Chain, inner: Checkout, suite: str, environment: Environment) -> Chain:
-    """Build, run and report, as a chain of their own in the check's folder; returns that chain."""
+def _chain(chain: Chain, inner: Checkout, suite: str, environment: Environment) -> Chain:
+    """The main job of a check, in its folder."""
     rows = {row.parameter for row in options_of(MAIN_JOB)}
-    given = {name: value for name, value in chain.options.given.items() if name in rows and name != "plan"}
+    given = {name: value for name, value in chain.options.given.items() if name in rows}
     usual = {"repetitions": str(_TRIALS), "within": chain.session.settings.within}
     options = Options({**usual, **given, "env": environment.name, "suite": suite, "name": "check"})
-    sub = Chain(MAIN_JOB, options, chain.configured, chain.variables, checkout=inner)
-    for step in (build.build, run_suite.run_suite, report_runs.report):
-        step(sub)
-    return sub
+    return Chain(MAIN_JOB, options, chain.configured, chain.variables, checkout=inner)

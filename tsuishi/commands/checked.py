@@ -47,7 +47,7 @@ def lines(
         device = evidence.devices.get((case_id, column), "")
         compared = as_ratio(contrast([(1.0, term)])._replace(value=term.mean - math.log(number.value)))
         said["mine"] = f"{_ours(term, unit)}, {term.trials} trials in {environment.name} on {device or 'this machine'}"
-        said["compared"] = _compared(compared, device, number)
+        said["compared"] = _compared(compared, device, number) + _among(number, compared, unit)
     else:
         reason = next(filter(None, evidence.outcomes["reason"].tolist()), "see the logs of the trials")
         said["mine"] = f"no number: {reason}"
@@ -84,6 +84,18 @@ def _compared(ratio: Ratio, device: str, number: PrintedNumber) -> str:
     is_same = bool(device) and device.casefold() in number.hardware.casefold()
     hardware = "the same device" if is_same else f"another device than {number.hardware}: no verdict on the printed one"
     return f"mine is {ratio_text(ratio)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
+
+
+def _among(number: PrintedNumber, ratio: Ratio, unit: str) -> str:
+    """My place among the results of which the printed number is the median; empty where it is no median of uploads."""
+    if not number.uploads:
+        return ""
+    ends = [number.value * each for each in (ratio.low or ratio.value, ratio.high or ratio.value)]
+    # A rate is slower where it is less, a time where it is more.
+    shares = [sum((upload > end) == (unit == "s") for upload in number.uploads) for end in ends]
+    low, high = sorted(100 * share // len(number.uploads) for share in shares)
+    share = f"{low} %" if low == high else f"{low} to {high} %"
+    return f"; {share} of the uploaded results are slower than mine (uploads are not machines, nor a sample of them)"
 
 
 def nearness(number: PrintedNumber, environment: Environment) -> str:

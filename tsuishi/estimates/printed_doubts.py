@@ -2,7 +2,7 @@
 
 A number that is impossible contradicts other numbers of its table, or the limit of its device. A number that is
 surprising may be right: it differs from its neighbours as a lost digit would make it differ, it repeats a number of
-another case, or it does not depend on an axis on which it has to. Thresholds: docs/printed-numbers.md.
+another case, or it does not depend on an axis on which it has to. docs/adopt.md counts what these thresholds find.
 """
 
 import math
@@ -26,8 +26,8 @@ _PRODUCT = 0.15
 _LINEAR = 1.1
 # A rate up to so many times the limit of its device is within turbo clocks.
 _LIMIT = 1.25
-# From smallest to largest, a batch grows so many times at least, over so many sizes, and the time of a step by less
-# than this factor, where it cannot depend on the batch.
+# From smallest to largest, a batch grows so many times at least, over so many sizes; the line through the logarithms
+# of the times grows by less than this factor over so much, where the work of a step cannot grow with its batch.
 _GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
 # A cell is an outlier where the columns and the rows most like its own all expect another value: by so many scales, and
 # by this factor. A scale is at least the third number; so many columns are compared, over so many rows.
@@ -185,7 +185,8 @@ def _constant(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
         if len(upper) < _SIZES or upper[-1][0] < _GROWS * upper[0][0]:
             continue
         values = [cell.value for _, cell in upper]
-        if max(values) / min(values) < _CONSTANT:
+        slope = float(np.polyfit(np.log([size for size, _ in upper]), np.log(values), 1)[0])
+        if slope < math.log(_CONSTANT) / math.log(_GROWS):
             low, high = upper[0][0], upper[-1][0]
             why = (
                 f"the time of a step is {min(values):.3g} to {max(values):.3g} s for batches of {low} to {high}: the "

@@ -12,6 +12,8 @@ from typing import Any
 _DELIMITERS = ",\t;|"
 # The widest cell: a number of columns in a file is no reason to write so many cells.
 _MOST_SPAN = 100
+# The header of the cells with the percentiles of a collection of uploads.
+PERCENTILES = "percentiles of the uploads"
 # Levels of headings, and an item of a list below them.
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "li")
 
@@ -66,7 +68,7 @@ def _of_lines(text: str) -> list[Grid]:
 
 def _of_json(value: Any) -> list[Grid]:
     """The table of a list of objects, of objects by name, or of lists by column."""
-    if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
+    if isinstance(value, Mapping) and value and all(map(_is_row, value.values())):
         value = [{"name": name, **each} for name, each in value.items()]
     if isinstance(value, Mapping) and value and all(map(_is_column, value.values())):
         value = [dict(zip(value, row, strict=False)) for row in zip(*value.values(), strict=False)]
@@ -79,6 +81,12 @@ def _of_json(value: Any) -> list[Grid]:
     return _grid([header, *([each.get(key, "") for key in header] for each in flat)])
 
 
+def _is_row(value: Any) -> bool:
+    """Whether a value is a row, and no table of rows by name: these have lists in them."""
+    inner = [each for each in value.values() if isinstance(each, Mapping)] if isinstance(value, Mapping) else []
+    return isinstance(value, Mapping) and not any(isinstance(cell, list) for each in inner for cell in each.values())
+
+
 def _is_column(value: Any) -> bool:
     return isinstance(value, list) and not any(isinstance(each, Mapping | list) for each in value)
 
@@ -86,12 +94,27 @@ def _is_column(value: Any) -> bool:
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """The texts of an object by key; those of an inner object by both keys."""
     texts: dict[str, str] = {}
+    if isinstance(values.get("percentiles"), list) and values["percentiles"]:
+        return _of_uploads(values)
     for key, value in values.items():
         if isinstance(value, Mapping):
             texts |= _flat(value, f"{prefix}{key} ")
         elif not isinstance(value, list):
             texts[f"{prefix}{key}"] = "" if value is None else str(value)
     return texts
+
+
+def _of_uploads(values: Mapping[str, Any]) -> dict[str, str]:
+    """The texts of a collection of results that people sent in, as OpenBenchmarking prints it: median and percentiles.
+
+    Its description has the texts of its case: "Device: CPU - Batch Size: 1 - Model: ResNet-50".
+    """
+    percentiles = values["percentiles"]
+    parts = [part.partition(":") for part in str(values.get("description", "")).split(" - ")]
+    case = {name.strip(): text.strip() for name, colon, text in parts if colon}
+    median, unit = str(percentiles[len(percentiles) // 2]), values.get("unit", "")
+    uploads = {"uploads": str(values.get("samples", "")), PERCENTILES: " ".join(map(str, percentiles))}
+    return {**case, f"median of uploads, {unit}": median, **uploads}
 
 
 def _of_html(text: str) -> list[Grid]:

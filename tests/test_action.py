@@ -1,0 +1,96 @@
+"""action.yml: its steps run as they stand, with the variables that GitHub's runner gives them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.commands.test_tasks import REAL, checkout
+from tests.conftest import missing
+from tsuishi.base.errors import EXIT_NOTHING_CHECKED
+
+pytestmark = pytest.mark.runs
+
+
+class Runner:
+    """What a runner of GitHub gives to a composite action: expressions, files, and steps one after the other."""
+
+    def __init__(self, action: Path, workspace: Path) -> None:
+        self.action, self.workspace = action, workspace
+        self.described: dict[str, Any] = yaml.safe_load((action / "action.yml").read_text())
+        self.summary, self.output = workspace / "summary.md", workspace / "output"
+
+    def __call__(self, **inputs: str) -> tuple[int, str]:
+        """Run the steps; the exit code of the last one that ran, and what they printed."""
+        self.summary.write_text("")
+        self.output.write_text("")
+        given = {name: inputs.get(name, each["default"]) for name, each in self.described["inputs"].items()}
+        values = {"github.workspace": str(self.workspace)}
+        values |= {f"inputs.{name}": self._filled(text, values) for name, text in given.items()}
+        code, printed = 0, ""
+        for step in self.described["runs"]["steps"]:
+            assert step["shell"] == "bash"
+            environ = {name: self._filled(text, values) for name, text in step.get("env", {}).items()}
+            runners = {"GITHUB_ACTION_PATH": self.action, "GITHUB_OUTPUT": self.output}
+            environ |= {name: str(path) for name, path in {**runners, "GITHUB_STEP_SUMMARY": self.summary}.items()}
+            bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+            done = subprocess.run(
+                bash, cwd=self.workspace, env={**os.environ, **environ}, capture_output=True, text=True, check=False
+            )
+            code, printed = done.returncode, printed + done.stdout + done.stderr
+            if code:
+                break
+        return code, printed
+
+    @staticmethod
+    def _filled(text: str, values: dict[str, str]) -> str:
+        return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda match: values[match[1]], text)
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    root = tmp_path_factory.mktemp("action")
+    action, workspace = checkout(root / "action", "ok"), root / "a workspace"
+    workspace.mkdir()
+    (action / "action.yml").write_text((REAL.root / "action.yml").read_text())
+    for name in ("invoke", "requirements.lock"):
+        shutil.copy(REAL.root / name, action)
+    if not (Path(sys.prefix) / "requirements.lock").exists():
+        missing("a virtual environment that ./invoke made")
+    (action / ".venv").symlink_to(sys.prefix)
+    return Runner(action, workspace)
+
+
+def report_of(runner: Runner) -> Path:
+    (report,) = re.findall("report=(.*)", runner.output.read_text())
+    return Path(report)
+
+
+def test_its_steps_run_the_suite_and_give_the_page_and_the_summary(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("CACHE", runner.action / "cache"), ("HOST_PYTHON", sys.executable)):
+        monkeypatch.setenv(f"INVOKE_TSUISHI_{name}", str(value))
+    code, printed = runner(arguments="--env host --repetitions 3 --name first")
+    assert code == 0, printed
+    report = report_of(runner)
+    assert report.parent == runner.workspace / "tsuishi" / "reports"
+    assert (report / "index.html").is_file()
+    assert runner.summary.read_text() == (report / "report.md").read_text()
+    (run,) = (runner.workspace / "tsuishi" / "results").iterdir()
+
+    # Against the same code: nothing is certainly slower, and JUnit has the case.
+    code, printed = runner(arguments="--env host --repetitions 3 --name second", baseline=str(run), slower="3")
+    assert code in (0, EXIT_NOTHING_CHECKED), printed
+    assert "<testcase" in (report_of(runner) / "junit.xml").read_text()
+
+    # Its exit code is that of the chain.
+    code, printed = runner(arguments="--env nowhere")
+    assert code == 1
+    assert "unknown environment 'nowhere'" in printed
