@@ -1,4 +1,4 @@
-"""A folder with what a checkout has beside the package: the tasks, images, suites, sources and templates, to change.
+"""A folder with the files of a checkout beside the package: tasks, images, suites, sources and templates, to change.
 
 tree.sha256 in it, in the format of `sha256sum`, says which files were written. A later version replaces those that
 nobody has changed since, and leaves all others.
