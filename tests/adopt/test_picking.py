@@ -8,11 +8,12 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.picking import numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.printed_values import PrintedValues, facts_of
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.source import read_sources
 
 # As timm prints them: a network at several sizes, networks whose names have others in them, two columns.
@@ -33,7 +34,7 @@ ACROSS = "resnet18,vgg16\n3.0,9.4\n3.2,9.6\n"
 
 def numbers(
     text: str, name: str = "benchmark-infer-fp32-nchw-pt221-cpu-i9_10940x.csv", said: Corrections = NOTHING_SAID
-) -> list[PrintedNumber]:
+) -> list[CheckableNumber]:
     return numbers_of_tables(adopted(text, name, said), WORDS.axes)
 
 
@@ -42,7 +43,7 @@ def adopted(text: str, name: str, said: Corrections = NOTHING_SAID) -> Adoption:
     return adopt("a-source", [file], WORDS, (), said)
 
 
-def why_not(found: Sequence[PrintedNumber], row: str, column: str = "") -> str:
+def why_not(found: Sequence[CheckableNumber], row: str, column: str = "") -> str:
     with pytest.raises(UserError) as caught:
         pick(found, row, column, ())
     return str(caught.value)

@@ -1,70 +1,23 @@
 """One printed number of a table or a source, found by the words of its row."""
 
 import difflib
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
 from tsuishi.adopt.printed_values import plain
 from tsuishi.base.errors import UserError
-from tsuishi.estimates.printed_doubts import PrintedCell
-from tsuishi.specs.case import MODEL, SUITE, Value
+from tsuishi.specs.case import MODEL, Value
+from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.grids import PERCENTILES
 from tsuishi.specs.printed_table import CaseNumber, number_in
 from tsuishi.specs.source import Source
 
-# What tables call a framework that we call otherwise.
-_NAMES = {"torch": "pytorch"}
 # Characters of a heading that is no sentence.
 _LONGEST_HEADING = 40
+# The cells of rows with the header of a column, and why the number there is no case here.
+Refusals = Iterable[tuple[tuple[str, ...], str]]
 # The most readings of a question that are shown.
 _SHOWN = 8
-
-
-@dataclass(frozen=True)
-class PrintedNumber:
-    """A printed number: the cells of its row, its column, its text and place; its case, quantity and value in its unit.
-
-    words: the cells that say its case, and its hardware. uploads: of a median of results that people sent in, their
-    percentiles, in its unit. software: the releases that its table or source says, by name.
-    """
-
-    cells: tuple[str, ...]
-    words: tuple[str, ...]
-    column: str
-    text: str
-    place: str
-    axes: dict[str, Value]
-    quantity: str
-    value: float
-    hardware: str
-    framework: str
-    library: str
-    software: dict[str, str]
-    uploads: tuple[float, ...] = ()
-
-    @property
-    def case(self) -> str:
-        """Its axes, as --row and --case take them."""
-        return ", ".join(f"{axis}={value}" for axis, value in self.axes.items() if axis != SUITE)
-
-    @property
-    def release(self) -> str:
-        """The release of its framework that its table or source says; empty where it says none."""
-        framework = self.framework or "torch"
-        said = self.software.get(_NAMES.get(framework, framework), "") or self.software.get(framework, "")
-        release = re.match(r"\d+(\.\d+)+", said)
-        return release[0] if release else ""
-
-    def is_of(self, cell: PrintedCell) -> bool:
-        """Whether a cell of a table's numbers is this number."""
-        axes = {axis: value for axis, value in self.axes.items() if axis != SUITE}
-        return (cell.axes, cell.quantity) == (axes, self.quantity)
-
-    def has(self, words: str) -> int:
-        """How well its row has these words: 2 where each is a cell, 1 where each is part of a cell, 0 where not."""
-        return _has(self.cells, words)
 
 
 def _has(texts: Iterable[str], words: str) -> int:
@@ -74,12 +27,12 @@ def _has(texts: Iterable[str], words: str) -> int:
     return int(all(any(word in cell for cell in cells) for word in asked))
 
 
-def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[PrintedNumber]:
+def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[CheckableNumber]:
     """The numbers of cases in adopted tables. axes: the names of all axes."""
     return [number for table in adoption.tables for number in _numbers_of(table, axes)]
 
 
-def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[PrintedNumber]:
+def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNumber]:
     if table.spec is None:
         return []
     header = table.grid.header
@@ -95,7 +48,7 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[PrintedNumbe
         said = [text for name, text in row.items() if name in says]
         headed = [number.column] if across else []
         found.append(
-            PrintedNumber(
+            CheckableNumber(
                 cells=(*texts, number.column, *_said(number.axes), number.hardware, *of_table),
                 words=(*said, *headed, *filter(None, [number.hardware, *of_table])),
                 column=number.column,
@@ -143,11 +96,11 @@ def _uploads(table: AdoptedTable, number: CaseNumber) -> tuple[float, ...]:
     return tuple(column.converted(value) for text in texts if (value := number_in(text)))
 
 
-def numbers_of_source(source: Source) -> list[PrintedNumber]:
+def numbers_of_source(source: Source) -> list[CheckableNumber]:
     """The numbers of a source."""
     titles = {hardware.name: hardware.title for hardware in source.hardware}
     return [
-        PrintedNumber(
+        CheckableNumber(
             cells=(
                 *map(str, number.axes.values()),
                 *_said(number.axes),
@@ -171,14 +124,12 @@ def numbers_of_source(source: Source) -> list[PrintedNumber]:
     ]
 
 
-def pick(
-    numbers: Sequence[PrintedNumber], row: str, column: str, refused: Iterable[tuple[tuple[str, ...], str]]
-) -> PrintedNumber:
+def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Refusals) -> CheckableNumber:
     """The number whose row has the words `row`, in the column.
 
     refused: of `refused_in`. Raises UserError where no row has these words, and where several cases have them.
     """
-    ranked = [(each.has(row), each) for each in numbers]
+    ranked = [(_has(each.cells, row), each) for each in numbers]
     best = max((rank for rank, _ in ranked), default=0)
     found = [each for rank, each in ranked if rank == best and rank]
     if not found:
@@ -195,7 +146,9 @@ def pick(
     return found[0]
 
 
-def _not_there(numbers: Sequence[PrintedNumber], row: str, refused: Iterable[tuple[tuple[str, ...], str]]) -> UserError:
+def _not_there(
+    numbers: Sequence[CheckableNumber], row: str, refused: Iterable[tuple[tuple[str, ...], str]]
+) -> UserError:
     ranked = sorted(((_has(cells, row), why) for cells, why in refused), key=lambda each: -each[0])
     why = ranked[0][1] if ranked and (ranked[0][0] or not numbers) else "no row has these words"
     names = dict.fromkeys(str(each.axes.get(MODEL) or each.case) for each in numbers)
@@ -204,7 +157,7 @@ def _not_there(numbers: Sequence[PrintedNumber], row: str, refused: Iterable[tup
     return UserError(f"--row {row}: {why}{nearest}")
 
 
-def _several(row: str, found: Sequence[PrintedNumber]) -> UserError:
+def _several(row: str, found: Sequence[CheckableNumber]) -> UserError:
     """The question between several cases: each with the words that tell it from the others."""
     common = set.intersection(*({*each.words} for each in found))
     columns = {each.column for each in found}

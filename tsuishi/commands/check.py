@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption, adopt
 from tsuishi.adopt.doubtful import doubts_about
-from tsuishi.adopt.picking import PrintedNumber, numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.picking import numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.table_files import table_files
 from tsuishi.artifacts.network import Network
 from tsuishi.base import home
@@ -20,15 +20,17 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
-from tsuishi.commands import build, checked, report_runs, run_suite
+from tsuishi.commands import build, report_runs, run_suite
 from tsuishi.commands.adopting import corrections
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import Options
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing, usable
 from tsuishi.plan.session import Session
+from tsuishi.report.output import checked
 from tsuishi.results.directory import open_run
 from tsuishi.specs.case import DEVICES, SUITE
+from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import Hardware, Numbers, read_sources
@@ -61,7 +63,7 @@ def check(chain: Chain) -> None:
     session, options = chain.session, chain.options
     given, row = options.text("table"), options.text("row")
     if not row:
-        raise UserError("--row: say which row of the table, by words in it, as --row resnet50")
+        raise UserError("--row: say which row of the table, by words in it")
     name = slug(f"{Path(given.rstrip('/')).stem} {row} {options.text('column')}")[:_LONGEST].strip("-")
     folder = home.expanded(options.text("in") or home.data() / "checks" / name)
     sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
@@ -111,7 +113,7 @@ def _adopted(chain: Chain, given: str, name: str) -> Adoption:
     return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
 
 
-def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[PrintedNumber, str]:
+def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[CheckableNumber, str]:
     """The number, and the doubt about it; all other numbers are taken out of the adoption."""
     number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused_in(adoption))
     doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
@@ -123,11 +125,13 @@ def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tu
     return number, doubt
 
 
-def _doubt(session: Session, number: PrintedNumber, numbers: Iterable[Numbers], hardware: Iterable[Hardware]) -> str:
+def _doubt(session: Session, number: CheckableNumber, numbers: Iterable[Numbers], hardware: Iterable[Hardware]) -> str:
     """Why a number is doubted, by the numbers beside it; empty where it is not."""
     sheets = read_table(session.checkout.images).data_sheets
     found = doubts_about(numbers, hardware, session.words, sheets)
-    return next((f"{each.kind}: {each.reason}" for each in found if number.is_of(each.cells[0])), "")
+    case = {axis: value for axis, value in number.axes.items() if axis != SUITE}
+    of = [each for each in found if (each.cells[0].axes, each.cells[0].quantity) == (case, number.quantity)]
+    return f"{of[0].kind}: {of[0].reason}" if of else ""
 
 
 def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
@@ -144,7 +148,7 @@ def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
     return made
 
 
-def _narrow(path: Path, session: Session, number: PrintedNumber) -> None:
+def _narrow(path: Path, session: Session, number: CheckableNumber) -> None:
     """Leave nothing in a suite but the cases of a number. Raises UserError where it has none of them."""
     suite = read_suite(session.checkout.suites / path.name, session.words)
     accelerator = computing(session.choice, session.nvml)
@@ -168,7 +172,7 @@ def _narrow(path: Path, session: Session, number: PrintedNumber) -> None:
     path.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
-def _environments(session: Session, number: PrintedNumber) -> list[Environment]:
+def _environments(session: Session, number: CheckableNumber) -> list[Environment]:
     """The environments for a number that can be used here, or the named ones, the nearest release first.
 
     Raises UserError where none can be used here, and where the case needs more devices than there are.
@@ -192,7 +196,7 @@ def _environments(session: Session, number: PrintedNumber) -> list[Environment]:
     return sorted(fit.environments, key=lambda each: (here not in each.accelerators, *_distance(number, each)))
 
 
-def _distance(number: PrintedNumber, environment: Environment) -> tuple[float, float]:
+def _distance(number: CheckableNumber, environment: Environment) -> tuple[float, float]:
     """How far the release of an environment is from the printed release, then from the newest."""
     ours = _ordinal(environment.release)
     printed = number.release

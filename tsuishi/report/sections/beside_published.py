@@ -4,7 +4,7 @@ Absolute times belong to their hardware: they are shown side by side, and never 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
@@ -47,6 +47,30 @@ class Card(NamedTuple):
     simulated: bool
     synthetic: bool
     derived: bool
+
+
+class MeasuredNumber(NamedTuple):
+    """A printed number measured here: our mean, its ratio to the printed number, the trials, and the device."""
+
+    ours: Ratio
+    times: Ratio
+    trials: int
+    device: str
+
+
+def measured_number(
+    evidence: Evidence, quantity: str, axes: Mapping[str, Any], printed: float
+) -> MeasuredNumber | None:
+    """The first case with these axes that has the quantity; None where no trial has a number.
+
+    printed: in the quantity's unit.
+    """
+    for (case_id, column, name), term in evidence.terms.items():
+        if name == quantity and axes.items() <= evidence.axes[case_id].items():
+            ours = contrast([(1.0, term)])
+            times = as_ratio(ours._replace(value=ours.value - math.log(printed)))
+            return MeasuredNumber(as_ratio(ours), times, term.trials, evidence.devices.get((case_id, column), ""))
+    return None
 
 
 def cards_view(evidence: Evidence) -> View:

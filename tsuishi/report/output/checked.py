@@ -1,6 +1,5 @@
 """The answer of `invoke check`: a printed number and ours, in lines that can be pasted into an issue."""
 
-import math
 import shlex
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -9,15 +8,13 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from tsuishi.adopt.picking import PrintedNumber
 from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
-from tsuishi.estimates.contrasts import contrast
-from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
+from tsuishi.report.sections.beside_published import MeasuredNumber, measured_number
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import assurance
+from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import ALIKE
 from tsuishi.specs.source import read_sources
@@ -27,27 +24,21 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def lines(
-    run: RunDirectory, checkout: Checkout, number: PrintedNumber, environment: Environment, doubt: str
+    run: RunDirectory, checkout: Checkout, number: CheckableNumber, environment: Environment, doubt: str
 ) -> dict[str, str]:
     """The five lines by their names: printed, mine, compared, pins, run. checkout: of the check."""
     words = vocabulary(checkout.suites)
     evidence = Evidence([run], read_sources(checkout.published, words), words)
     unit = words.quantity(number.quantity).unit
-    found = [
-        (key, term)
-        for key, term in evidence.terms.items()
-        if key[2] == number.quantity and number.axes.items() <= evidence.axes[key[0]].items()
-    ]
+    found = measured_number(evidence, number.quantity, number.axes, number.value)
     with worded(words):
         case = case_text(dict(number.axes))
     printed = f"{number.text} ({number.column}): {case}, on {number.hardware}; {number.place}"
     said = {"printed": f"{printed}. In doubt: {doubt}" if doubt else printed}
     if found:
-        (case_id, column, _), term = found[0]
-        device = evidence.devices.get((case_id, column), "")
-        compared = as_ratio(contrast([(1.0, term)])._replace(value=term.mean - math.log(number.value)))
-        said["mine"] = f"{_ours(term, unit)}, {term.trials} trials in {environment.name} on {device or 'this machine'}"
-        said["compared"] = _compared(compared, device, number) + _among(number, compared, unit)
+        where = f"in {environment.name} on {found.device or 'this machine'}"
+        said["mine"] = f"{_ours(found, unit)}, {found.trials} trials {where}"
+        said["compared"] = _compared(found, number) + _among(number, found, unit)
     else:
         reason = next(filter(None, evidence.outcomes["reason"].tolist()), "see the logs of the trials")
         said["mine"] = f"no number: {reason}"
@@ -60,18 +51,18 @@ def lines(
     return said
 
 
-def _ours(term: Term, unit: str) -> str:
+def _ours(found: MeasuredNumber, unit: str) -> str:
     """The geometric mean over trials with its interval, in its unit."""
-    value, low, high = as_ratio(contrast([(1.0, term)]))
+    value, low, high = found.ours
     if low is None or high is None:
         return amount(value, unit)
     shown = readable(unit, [value])
     return f"{amount(value, unit)} [{digits(low, shown)}, {digits(high, shown)}]"
 
 
-def _compared(ratio: Ratio, device: str, number: PrintedNumber) -> str:
+def _compared(found: MeasuredNumber, number: CheckableNumber) -> str:
     """How ours stands to the printed number, and within which region they count as alike."""
-    _, low, high = ratio
+    _, low, high = found.times
     region = f"{1 / ALIKE:.2f} to {ALIKE:.2f}"
     if low is None or high is None:
         verdict = "a single trial says nothing about scatter"
@@ -81,16 +72,17 @@ def _compared(ratio: Ratio, device: str, number: PrintedNumber) -> str:
         verdict = f"they differ: outside of {region}"
     else:
         verdict = f"undecided: the interval holds an end of {region}"
-    is_same = bool(device) and device.casefold() in number.hardware.casefold()
+    is_same = bool(found.device) and found.device.casefold() in number.hardware.casefold()
     hardware = "the same device" if is_same else f"another device than {number.hardware}: no verdict on the printed one"
-    return f"mine is {ratio_text(ratio)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
+    return f"mine is {ratio_text(found.times)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
 
 
-def _among(number: PrintedNumber, ratio: Ratio, unit: str) -> str:
+def _among(number: CheckableNumber, found: MeasuredNumber, unit: str) -> str:
     """My place among the results of which the printed number is the median; empty where it is no median of uploads."""
     if not number.uploads:
         return ""
-    ends = [number.value * each for each in (ratio.low or ratio.value, ratio.high or ratio.value)]
+    ours = found.ours
+    ends = (ours.low or ours.value, ours.high or ours.value)
     # A rate is slower where it is less, a time where it is more.
     shares = [sum((upload > end) == (unit == "s") for upload in number.uploads) for end in ends]
     low, high = sorted(100 * share // len(number.uploads) for share in shares)
@@ -98,7 +90,7 @@ def _among(number: PrintedNumber, ratio: Ratio, unit: str) -> str:
     return f"; {share} of the uploaded results are slower than mine (uploads are not machines, nor a sample of them)"
 
 
-def nearness(number: PrintedNumber, environment: Environment) -> str:
+def nearness(number: CheckableNumber, environment: Environment) -> str:
     """How near the environment is to what the table says."""
     if not environment.pinned:
         return "an interpreter of this machine"
