@@ -68,7 +68,7 @@ def test_a_number_of_a_source_is_checked_in_five_lines(tsuishi: Installed) -> No
     assert "another device than SciPy, one CPU: no verdict" in said["compared"]
     assert re.search(r"tsuishi \d[\d.]+ sha256:[0-9a-f]{64}, its packages as requirements\.lock", said["pins"])
     run_id, _, digest = said["run"].partition(", digest ")
-    folder = tsuishi.home / ".local" / "share" / "tsuishi" / "checks" / "conv2d-gce-scipy"
+    folder = tsuishi.home / ".local" / "share" / "tsuishi" / "checks" / "scipy-conv2d-gce"
     run = folder / "results" / run_id
     # The ratio is that of the two numbers above it, and the run is what its runner wrote.
     ours = float(said["mine"].split("\u00a0")[0]) / 1000
@@ -90,6 +90,11 @@ def test_the_answer_as_markdown_and_a_row_that_is_no_case(tsuishi: Installed, tm
     )
     assert "| compared | mine is " in done.stdout
     assert (tmp_path / "here" / "tasks.py").exists()
+    # What lies there already is its user's.
+    own = tmp_path / "here" / "reports" / "published" / "own.toml"
+    own.write_bytes((REAL.published / "conv2d-gce.toml").read_bytes())
+    tsuishi(*words, "--in", str(tmp_path / "here"), "--plan")
+    assert own.exists()
     refused = tsuishi(
         "check", "conv2d-gce", "--row", "4 ones framework V100", "--env", "host", "--column", "first_run_s"
     )

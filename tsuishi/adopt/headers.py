@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.adopt.printed_values import PrintedValues, is_hardware
@@ -86,6 +86,14 @@ class ColumnMap:
         case += ", of this hardware" if column.hardware else ""
         self.columns.append(column)
         self.evidence.append(Taken(column.name, column.holds + unit + case, why))
+
+    def leave_out(self, said: Collection[str]) -> None:
+        """Read no column of the axes that a person has said for all numbers."""
+        left = {column.name for column in self.columns if column.holds in said}
+        self.columns = [column for column in self.columns if column.name not in left]
+        self.evidence = [
+            Taken(each.header, "", "--set says it") if each.header in left else each for each in self.evidence
+        ]
 
     @property
     def axes(self) -> set[str]:

@@ -64,13 +64,14 @@ def check(chain: Chain) -> None:
     given, row = options.text("table"), options.text("row")
     if not row:
         raise UserError("--row: say which row of the table, by words in it")
-    name = slug(f"{Path(given.rstrip('/')).stem} {row} {options.text('column')}")[:_LONGEST].strip("-")
+    name = slug(f"{row} {options.text('column')} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
     folder = home.expanded(options.text("in") or home.data() / "checks" / name)
     sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
     if given in sources and not Path(given).exists():
         source = sources[given]
         number = pick(numbers_of_source(source), row, options.text("column"), ())
         doubt = _doubt(session, number, source.numbers, source.hardware)
+        session = _on_its_accelerator(session, number)
         nearest = _environments(session, number)
         inner = _made(folder, session.checkout, {given})
         suite = str(number.axes[SUITE])
@@ -78,16 +79,18 @@ def check(chain: Chain) -> None:
     else:
         adoption = _adopted(chain, given, name)
         number, doubt = _of_table(session, adoption, row, options.text("column"))
+        session = _on_its_accelerator(session, number)
         nearest = _environments(session, number)
         inner = _made(folder, session.checkout, ())
         suite = name.replace("-", "_")
         title = f"One number of {Path(given).name}: {row}"
+        shutil.rmtree(inner.published / name, ignore_errors=True)  # of an earlier check of this row
         written.write(adoption, title, inner.published / name, inner.suites / f"{suite}.toml", session.words)
     say = session.screen.say
     say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {folder}")
     for environment in nearest[: 1 if session.choice.environments else _TRIED]:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
-        sub = _chain(chain, inner, suite, environment)
+        sub = _chain(chain, session, inner, suite, environment)
         build.build(sub)
         if chain.only_plans:
             return
@@ -130,21 +133,23 @@ def _doubt(session: Session, number: CheckableNumber, numbers: Iterable[Numbers]
     sheets = read_table(session.checkout.images).data_sheets
     found = doubts_about(numbers, hardware, session.words, sheets)
     case = {axis: value for axis, value in number.axes.items() if axis != SUITE}
-    of = [each for each in found if (each.cells[0].axes, each.cells[0].quantity) == (case, number.quantity)]
+    this = case, number.quantity
+    of = [each for each in found if any((cell.axes, cell.quantity) == this for cell in each.cells)]
     return f"{of[0].kind}: {of[0].reason}" if of else ""
 
 
 def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
-    """The folder of a check, with a tree of its own that has these sources only.
+    """The folder of a check, with a tree of its own, of whose sources only these are left: others are not asked about.
 
     Raises UserError where it has other files of these names.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_tree(folder, ours)
     made = Checkout(folder)
-    for path in made.published.iterdir():
-        if path.stem not in sources:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in ours.published.glob("*.toml"):
+        copied = made.published / path.name
+        if path.stem not in sources and copied.read_bytes() == path.read_bytes():
+            copied.unlink()
     return made
 
 
@@ -170,6 +175,12 @@ def _narrow(path: Path, session: Session, number: CheckableNumber) -> None:
         )
     document.add("groups", groups)
     path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def _on_its_accelerator(session: Session, number: CheckableNumber) -> Session:
+    """The session, which computes on the CPU where the printed number is of one and no accelerator is named."""
+    of_cpu = number.hardware.startswith("CPU") and session.choice.accelerator == "auto"
+    return replace(session, choice=replace(session.choice, accelerator="cpu")) if of_cpu else session
 
 
 def _environments(session: Session, number: CheckableNumber) -> list[Environment]:
@@ -211,10 +222,10 @@ def _ordinal(release: str) -> float:
     return version.major + version.minor / 100 + version.micro / 10_000
 
 
-def _chain(chain: Chain, inner: Checkout, suite: str, environment: Environment) -> Chain:
+def _chain(chain: Chain, session: Session, inner: Checkout, suite: str, environment: Environment) -> Chain:
     """The main job of a check, in its folder."""
     rows = {row.parameter for row in options_of(MAIN_JOB)}
     given = {name: value for name, value in chain.options.given.items() if name in rows}
-    usual = {"repetitions": str(_TRIALS), "within": chain.session.settings.within}
+    usual = {"repetitions": str(_TRIALS), "within": session.settings.within, "accelerator": session.choice.accelerator}
     options = Options({**usual, **given, "env": environment.name, "suite": suite, "name": "check"})
     return Chain(MAIN_JOB, options, chain.configured, chain.variables, checkout=inner)

@@ -18,7 +18,7 @@ from tsuishi.specs import numerals
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, Value
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.experiment import Digest, Factor, Inside
-from tsuishi.specs.grids import Grid
+from tsuishi.specs.grids import PERCENTILES, Grid
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
 from tsuishi.specs.zoo_names import names_of
 
@@ -238,7 +238,7 @@ class _Reader:
         unread = [
             index
             for index, name in enumerate(self._grid.header)
-            if index not in self._quantities and index not in self._others
+            if index not in self._quantities and index not in self._others and name != PERCENTILES
         ]
         if not unread:
             return reading
