@@ -6,6 +6,7 @@ import re
 import site
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,14 @@ class Installed:
         for folder in (self.home, self.bare):
             folder.mkdir()
 
-    def __call__(self, *words: str, folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
+    def __call__(
+        self, *words: str, folder: Path | None = None, program: Sequence[str] = ()
+    ) -> "subprocess.CompletedProcess[str]":
         given = {"HOME": str(self.home), "PATH": str(self.bare), "LC_ALL": "C", "INVOKE_TSUISHI_ENGINE": "host"}
         given["INVOKE_TSUISHI_HOST_PYTHON"] = sys.executable
         if exclusive := os.environ.get("INVOKE_TSUISHI_EXCLUSIVE_ON"):
             given["INVOKE_TSUISHI_EXCLUSIVE_ON"] = exclusive
-        command = [str(self.program), *words]
+        command = [*(program or [str(self.program)]), *words]
         return subprocess.run(
             command, cwd=folder or self.home, env=given, capture_output=True, text=True, check=False, encoding="utf-8"
         )
@@ -65,7 +68,7 @@ def test_a_number_of_a_source_is_checked_in_five_lines(tsuishi: Installed) -> No
     assert said["printed"].startswith("0.222 (later_run_s): scipy, 840 images")
     assert re.match(r"\S+\sms \[\S+, \S+\], 3 trials in host on ", said["mine"]), said["mine"]
     assert re.match(r"mine is \S+ \[\S+, \S+\] times the printed; ", said["compared"]), said["compared"]
-    assert "another device than SciPy, one CPU: no verdict" in said["compared"]
+    assert "not on SciPy, one CPU: no verdict" in said["compared"]
     assert re.search(r"tsuishi \d[\d.]+ sha256:[0-9a-f]{64}, its packages as requirements\.lock", said["pins"])
     run_id, _, digest = said["run"].partition(", digest ")
     folder = tsuishi.home / ".local" / "share" / "tsuishi" / "checks" / "scipy-conv2d-gce"
@@ -118,3 +121,6 @@ def test_init_writes_a_tree_that_is_worked_in_and_brought_up_to_date(tsuishi: In
     listed = tsuishi("list", folder=folder / "suites")
     assert "my own" in listed.stdout, listed.stderr
     assert "my own" not in tsuishi("list").stdout
+    # Plain Invoke runs the same tasks there.
+    python = str(tsuishi.program.with_name("python"))
+    assert tsuishi("list", folder=folder / "suites", program=(python, "-m", "invoke")).stdout == listed.stdout

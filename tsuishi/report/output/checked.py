@@ -11,11 +11,12 @@ from packaging.version import Version
 from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
 from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
-from tsuishi.report.sections.beside_published import MeasuredNumber, measured_number
+from tsuishi.report.sections.beside_published import MeasuredNumber, measured_numbers
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import assurance
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment
+from tsuishi.specs.printed_table import number_in
 from tsuishi.specs.questions import ALIKE
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.statuses import UNSUPPORTED
@@ -30,15 +31,19 @@ def lines(
     words = vocabulary(checkout.suites)
     evidence = Evidence([run], read_sources(checkout.published, words), words)
     unit = words.quantity(number.quantity).unit
-    found = measured_number(evidence, number.quantity, number.axes, number.value)
+    found = measured_numbers(evidence, number.quantity, number.axes, number.value)
     with worded(words):
         case = case_text(dict(number.axes))
-    printed = f"{number.text} ({number.column}): {case}, on {number.hardware}; {number.place}"
+    shown = amount(number.value, unit)
+    converted = "" if number_in(number.text) == number.value else f", which is {shown}"
+    printed = f"{number.text} ({number.column}){converted}: {case}, on {number.hardware}; {number.place}"
     said = {"printed": f"{printed}. In doubt: {doubt}" if doubt else printed}
     if found:
-        where = f"in {environment.name} on {found.device or 'this machine'}"
-        said["mine"] = f"{_ours(found, unit)}, {found.trials} trials {where}"
-        said["compared"] = _compared(found, number) + _among(number, found, unit)
+        first, *others = found
+        where = f"in {environment.name} on {first.device or 'this machine'}"
+        also = "".join(f"; by the protocol {each.protocol}: {_ours(each, unit)}" for each in others)
+        said["mine"] = f"{_ours(first, unit)}, {first.trials} trials {where}{also}"
+        said["compared"] = _compared(first, number) + _among(number, first, unit)
     else:
         reason = next(filter(None, evidence.outcomes["reason"].tolist()), "see the logs of the trials")
         said["mine"] = f"no number: {reason}"
@@ -73,7 +78,7 @@ def _compared(found: MeasuredNumber, number: CheckableNumber) -> str:
     else:
         verdict = f"undecided: the interval holds an end of {region}"
     is_same = bool(found.device) and found.device.casefold() in number.hardware.casefold()
-    hardware = "the same device" if is_same else f"another device than {number.hardware}: no verdict on the printed one"
+    hardware = "the same device" if is_same else f"not on {number.hardware}: no verdict on the printed number"
     return f"mine is {ratio_text(found.times)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
 
 

@@ -15,7 +15,7 @@ from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.standing import device_names
 from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
-from tsuishi.specs.case import DEVICES, MODEL, SUITE
+from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
 # Quantities that time the same work on every machine.
@@ -52,25 +52,28 @@ class Card(NamedTuple):
 class MeasuredNumber(NamedTuple):
     """A printed number measured here: our mean, its ratio to the printed number, the trials, and the device."""
 
+    protocol: str
     ours: Ratio
     times: Ratio
     trials: int
     device: str
 
 
-def measured_number(
+def measured_numbers(
     evidence: Evidence, quantity: str, axes: Mapping[str, Any], printed: float
-) -> MeasuredNumber | None:
-    """The first case with these axes that has the quantity; None where no trial has a number.
+) -> list[MeasuredNumber]:
+    """The cases with these axes that have the quantity; `literal`, which is the source's own way, comes first.
 
     printed: in the quantity's unit.
     """
+    found = []
     for (case_id, column, name), term in evidence.terms.items():
         if name == quantity and axes.items() <= evidence.axes[case_id].items():
-            ours = contrast([(1.0, term)])
+            ours, device = contrast([(1.0, term)]), evidence.devices.get((case_id, column), "")
             times = as_ratio(ours._replace(value=ours.value - math.log(printed)))
-            return MeasuredNumber(as_ratio(ours), times, term.trials, evidence.devices.get((case_id, column), ""))
-    return None
+            protocol = str(evidence.axes[case_id].get(PROTOCOL, ""))
+            found.append(MeasuredNumber(protocol, as_ratio(ours), times, term.trials, device))
+    return sorted(found, key=lambda each: each.protocol)
 
 
 def cards_view(evidence: Evidence) -> View:
