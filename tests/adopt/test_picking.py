@@ -29,7 +29,7 @@ resnet50,64.51,15.39,1,224,25.56
 xcit_larger_24,1.0,1000.0,1,224,189.10
 """
 NOTHING_SAID = Corrections()
-ACROSS = "resnet18,vgg16\n3.0,9.4\n3.2,9.6\n"
+ACROSS = "resnet18,vgg16\n3.0,9.9\n3.2,9.6\n3.1,9.4\n"
 
 
 def numbers(
@@ -82,7 +82,8 @@ def test_what_cannot_be_checked_says_so_with_the_nearest_that_can() -> None:
 
 def test_a_table_with_a_column_for_each_network_is_asked_by_the_network() -> None:
     said = Corrections({"batch_size": 4, "mode": "inference"}, {"all": "step_s ms"})
-    assert pick(numbers(ACROSS, "t.csv", said), "vgg16", "", ()).text == "9.4"
+    found = pick(numbers(ACROSS, "t.csv", said), "vgg16", "", ())
+    assert (found.text, found.place) == ("9.6", "row 2, column vgg16, of t.csv, the median of 3")
 
 
 def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:

@@ -56,14 +56,19 @@ class Bench:
             environments=(ENVIRONMENT,), of=(sides[0],), to=(sides[1],),
         )  # fmt: skip
 
-    def rounds(self, asked: Sequence[PlannedQuestion], others: Sequence[PlannedQuestion] = ()) -> Rounds:
+    def rounds(
+        self,
+        asked: Sequence[PlannedQuestion],
+        others: Sequence[PlannedQuestion] = (),
+        repetitions: int | None = None,
+    ) -> Rounds:
         def planned(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
         tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
         return Rounds(
             tally, self.first, asked, others, 0, lambda: self.left_s, planned,
-            lambda question: self.decided.append((question.title["en"], len(self.done))),
+            lambda question: self.decided.append((question.title["en"], len(self.done))), repetitions,
         )  # fmt: skip
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
@@ -106,6 +111,14 @@ def test_a_clear_difference_is_left_after_three_trials(tmp_path: Path) -> None:
     bench = Bench(tmp_path, left_s=10_000)
     asked = bench.compare("clear", of=1.0, to=2.0)
     assert set(bench.go(bench.rounds([asked])).values()) == {3}
+
+
+def test_repetitions_beside_a_time_limit_are_made_if_time_is_left(tmp_path: Path) -> None:
+    for left_s, repetitions, most in ((10_000, 8, 8), (10_000, 2, 3), (110, 8, 5)):
+        bench = Bench(tmp_path / f"{left_s} {repetitions}", left_s=left_s)
+        asked = bench.compare("clear", of=1.0, to=2.0)
+        counts = bench.go(bench.rounds([asked], repetitions=repetitions))
+        assert max(counts.values()) == most, (left_s, repetitions, counts)
 
 
 def test_a_question_is_said_when_its_last_case_reaches_the_look_that_decides_it(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
 from tsuishi.adopt.printed_values import plain
@@ -127,7 +128,8 @@ def numbers_of_source(source: Source) -> list[CheckableNumber]:
 def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Refusals) -> CheckableNumber:
     """The number whose row has the words `row`, in the column.
 
-    refused: of `refused_in`. Raises UserError where no row has these words, and where several cases have them.
+    Of several readings of one case, it is the median. refused: of `refused_in`. Raises UserError where no row has these
+    words, and where several cases have them.
     """
     ranked = [(_has(each.cells, row), each) for each in numbers]
     best = max((rank for rank, _ in ranked), default=0)
@@ -143,7 +145,9 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     cases = {(tuple(each.axes.items()), each.hardware, each.framework): each for each in reversed(found)}
     if len(cases) > 1:
         raise _several(row, list(cases.values())[::-1])
-    return found[0]
+    readings = sorted((each for each in found if each.column == found[0].column), key=lambda each: each.value)
+    median = readings[(len(readings) - 1) // 2]
+    return replace(median, place=f"{median.place}, the median of {len(readings)}") if len(readings) > 1 else median
 
 
 def _not_there(
