@@ -68,9 +68,9 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
     return found
 
 
-def refused_in(adoption: Adoption) -> list[tuple[tuple[str, ...], str]]:
+def refused_in(adoption: Adoption) -> Refusals:
     """(the cells of its row with the header of its column, why) of every number that is no case here."""
-    found = []
+    found: list[tuple[tuple[str, ...], str]] = []
     for table in adoption.tables:
         for cell in table.reading.refused:
             cells = (*table.grid.rows[cell.row], cell.column)
@@ -90,9 +90,10 @@ def _said(axes: dict[str, Value]) -> Iterator[str]:
 
 def _uploads(table: AdoptedTable, number: CaseNumber) -> tuple[float, ...]:
     """The percentiles of the uploads of which a number is the median, in its unit; empty where it is none."""
-    header, column = table.grid.header, {each.name: each for each in table.proposed.columns}.get(number.column)
-    if PERCENTILES not in header or column is None:
+    header = table.grid.header
+    if PERCENTILES not in header:
         return ()
+    column = next(each for each in table.proposed.columns if each.name == number.column)
     texts = table.grid.rows[number.row][header.index(PERCENTILES)].split()
     return tuple(column.converted(value) for text in texts if (value := number_in(text)))
 
@@ -150,9 +151,7 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     return replace(median, place=f"{median.place}, the median of {len(readings)}") if len(readings) > 1 else median
 
 
-def _not_there(
-    numbers: Sequence[CheckableNumber], row: str, refused: Iterable[tuple[tuple[str, ...], str]]
-) -> UserError:
+def _not_there(numbers: Sequence[CheckableNumber], row: str, refused: Refusals) -> UserError:
     ranked = sorted(((_has(cells, row), why) for cells, why in refused), key=lambda each: -each[0])
     why = ranked[0][1] if ranked and (ranked[0][0] or not numbers) else "no row has these words"
     names = dict.fromkeys(str(each.axes.get(MODEL) or each.case) for each in numbers)

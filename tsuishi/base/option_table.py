@@ -112,20 +112,32 @@ def _facts(setting: str) -> dict[str, str]:
 
 
 def read_options(files: Iterable[Path]) -> tuple[Option, ...]:
-    """The rows of files of options. `shared` in a file: the options of the main job that its tasks have, too."""
+    """The rows of files of options. `shared` in a file: the options of the main job that its tasks have, too.
+
+    `like`: a task that has all options of another one, but for its own of the same names.
+    """
     rows: list[Option] = []
     shared: dict[str, set[str]] = {}
+    like: dict[str, str] = {}
     for path in files:
         with path.open("rb") as opened:
             content = tomllib.load(opened)
         rows += [Option(**row) for row in content["options"]]
         shared |= {task: set(names.split()) for task, names in content.get("shared", {}).items()}
-    return tuple(
+        like |= content.get("like", {})
+    rows = [
         replace(row, tasks=" ".join((row.tasks, *(task for task, names in shared.items() if row.name in names))))
         if {*MAIN_JOB} & {*row.of}
         else row
         for row in rows
-    )
+    ]
+    for task, other in like.items():
+        own = {row.name for row in rows if task in row.of}
+        rows = [
+            replace(row, tasks=f"{row.tasks} {task}") if other in row.of and row.name not in own else row
+            for row in rows
+        ]
+    return tuple(rows)
 
 
 OPTIONS = read_options([Path(__file__).with_name("options.toml"), *extras.files("options.toml")])

@@ -46,7 +46,7 @@ def adopt_table(chain: Chain) -> None:
 def corrections(options: Options, words: Vocabulary) -> Corrections:
     """What the options say of a table. Raises UserError for unknown axes and values."""
     return Corrections(
-        case=_case(options.text("set"), words),
+        case=case_of("set", options.text("set"), words),
         columns=_pairs("columns", options.text("columns")),
         hardware=options.text("hardware"),
         framework=options.text("framework"),
@@ -54,16 +54,16 @@ def corrections(options: Options, words: Vocabulary) -> Corrections:
     )
 
 
-def _case(text: str, words: Vocabulary) -> dict[str, Value]:
-    """The axes of --set. Raises UserError."""
+def case_of(option: str, text: str, words: Vocabulary) -> dict[str, Value]:
+    """The axes and values that an option gives. Raises UserError."""
     case: dict[str, Value] = {}
-    for axis, value in _pairs("set", text).items():
+    for axis, value in _pairs(option, text).items():
         try:
             words.known_axis(axis)
             case[axis] = int(value) if words.axes[axis].is_number and value.isdigit() else value
             words.check({axis: case[axis]})
         except ValueError as error:
-            raise UserError(f"--set: {error}") from error
+            raise UserError(f"--{option}: {error}") from error
     return case
 
 

@@ -1,8 +1,8 @@
 """`invoke check`: one printed number, measured here in a folder of its own; `invoke init`, which makes a folder."""
 
 import shutil
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,58 +55,95 @@ def init(chain: Chain) -> None:
     )
 
 
+@dataclass(frozen=True)
+class Found:
+    """A printed number that can be checked, the doubt about it, and the session that measures it.
+
+    name: of its check. source: of this checkout; else the adoption of its table.
+    """
+
+    number: CheckableNumber
+    doubt: str
+    session: Session
+    name: str
+    source: str = ""
+    adoption: Adoption | None = None
+
+
+def find(chain: Chain) -> Found:
+    """The number that the options name. Raises UserError where it is not found, or is one of several."""
+    session, options = chain.session, chain.options
+    given, row, column = options.text("table"), options.text("row"), options.text("column")
+    if not row:
+        raise UserError("--row: say which row of the table, by words in it")
+    name = slug(f"{row} {column} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
+    sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
+    if given in sources and not Path(given).exists():
+        source = sources[given]
+        number = pick(numbers_of_source(source), row, column, ())
+        doubt = _doubt(session, number, source.numbers, source.hardware)
+        return Found(number, doubt, _on_its_accelerator(session, number), name, source=given)
+    adoption = _adopted(chain, given, name)
+    number, doubt = _of_table(session, adoption, row, column)
+    return Found(number, doubt, _on_its_accelerator(session, number), name, adoption=adoption)
+
+
+def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
+    """A folder with a tree of its own and a suite with the case of the number; returns it, and the suite's name."""
+    folder = home.expanded(chain.options.text("in") or home.data() / "checks" / found.name)
+    checkout = chain.session.checkout
+    if found.adoption is None:
+        made, suite = _made(folder, checkout, {found.source}), str(found.number.axes[SUITE])
+        _narrow(made.suites / f"{suite}.toml", found.session, found.number)
+        return made, suite
+    made, suite = _made(folder, checkout, ()), found.name.replace("-", "_")
+    title = f"One number of {Path(chain.options.text('table')).name}: {chain.options.text('row')}"
+    shutil.rmtree(made.published / found.name, ignore_errors=True)  # of an earlier check of this row
+    written.write(
+        found.adoption, title, made.published / found.name, made.suites / f"{suite}.toml", chain.session.words
+    )
+    return made, suite
+
+
 def check(chain: Chain) -> None:
     """Find the number, build the nearest environment, measure, and print the lines.
 
     Raises UserError where the number is not found, is one of several, or cannot be measured here.
     """
-    session, options = chain.session, chain.options
-    given, row = options.text("table"), options.text("row")
-    if not row:
-        raise UserError("--row: say which row of the table, by words in it")
-    name = slug(f"{row} {options.text('column')} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
-    folder = home.expanded(options.text("in") or home.data() / "checks" / name)
-    sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
-    if given in sources and not Path(given).exists():
-        source = sources[given]
-        number = pick(numbers_of_source(source), row, options.text("column"), ())
-        doubt = _doubt(session, number, source.numbers, source.hardware)
-        session = _on_its_accelerator(session, number)
-        nearest = _environments(session, number)
-        inner = _made(folder, session.checkout, {given})
-        suite = str(number.axes[SUITE])
-        _narrow(inner.suites / f"{suite}.toml", session, number)
-    else:
-        adoption = _adopted(chain, given, name)
-        number, doubt = _of_table(session, adoption, row, options.text("column"))
-        session = _on_its_accelerator(session, number)
-        nearest = _environments(session, number)
-        inner = _made(folder, session.checkout, ())
-        suite = name.replace("-", "_")
-        title = f"One number of {Path(given).name}: {row}"
-        shutil.rmtree(inner.published / name, ignore_errors=True)  # of an earlier check of this row
-        written.write(adoption, title, inner.published / name, inner.suites / f"{suite}.toml", session.words)
-    say = session.screen.say
-    say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {folder}")
+    session, options, say = chain.session, chain.options, chain.session.screen.say
+    found = find(chain)
+    number, nearest = found.number, nearest_environments(found.session, found.number)
+    inner, suite = prepare(chain, found)
+    say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {inner.root}")
     for environment in nearest[: 1 if session.choice.environments else _TRIED]:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
-        sub = _chain(chain, session, inner, suite, environment)
+        usual = {"repetitions": str(_TRIALS), "within": session.settings.within}
+        sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": "check"})
         build.build(sub)
         if chain.only_plans:
             return
         run_suite.run_suite(sub)
         report_runs.report(sub)
         run = open_run(sub.session.settings.results, sub.run_id)
-        found = checked.lines(run, inner, number, environment, doubt)
+        lines = checked.lines(run, inner, number, environment, found.doubt)
         if checked.is_supported(run):
             break
     chain.end_with(sub.exit_code)
     page = sub.session.settings.reports / sub.run_id / "index.html"
-    for line in (checked.markdown if options.has("markdown") else checked.plain)(found):
+    for line in (checked.markdown if options.has("markdown") else checked.plain)(lines):
         say(line)
     say("")
     for line in checked.further(options.given, page):
         say(line)
+
+
+def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, str]) -> Chain:
+    """The main job in the folder of a check: with the options of the chain, and these where the chain has none."""
+    rows = {row.parameter for row in options_of(MAIN_JOB)} - {"env"}
+    given = {name: value for name, value in chain.options.given.items() if name in rows}
+    accelerator = found.session.choice.accelerator
+    all_given = Options({"accelerator": accelerator, **options, **given})
+    return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)
 
 
 def _adopted(chain: Chain, given: str, name: str) -> Adoption:
@@ -183,7 +220,7 @@ def _on_its_accelerator(session: Session, number: CheckableNumber) -> Session:
     return replace(session, choice=replace(session.choice, accelerator="cpu")) if of_cpu else session
 
 
-def _environments(session: Session, number: CheckableNumber) -> list[Environment]:
+def nearest_environments(session: Session, number: CheckableNumber) -> list[Environment]:
     """The environments for a number that can be used here, or the named ones, the nearest release first.
 
     Raises UserError where none can be used here, and where the case needs more devices than there are.
@@ -220,12 +257,3 @@ def _ordinal(release: str) -> float:
     except InvalidVersion:
         return 0.0
     return version.major + version.minor / 100 + version.micro / 10_000
-
-
-def _chain(chain: Chain, session: Session, inner: Checkout, suite: str, environment: Environment) -> Chain:
-    """The main job of a check, in its folder."""
-    rows = {row.parameter for row in options_of(MAIN_JOB)}
-    given = {name: value for name, value in chain.options.given.items() if name in rows}
-    usual = {"repetitions": str(_TRIALS), "within": session.settings.within, "accelerator": session.choice.accelerator}
-    options = Options({**usual, **given, "env": environment.name, "suite": suite, "name": "check"})
-    return Chain(MAIN_JOB, options, chain.configured, chain.variables, checkout=inner)

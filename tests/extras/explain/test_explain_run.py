@@ -1,0 +1,54 @@
+"""`invoke explain` for real: SciPy's convolutions of a source, with settings whose effect is known."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_tasks import REAL
+
+pytestmark = pytest.mark.runs
+
+
+def explain(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    given = {name: value for name, value in os.environ.items() if not name.startswith("INVOKE_")}
+    given |= {"INVOKE_TSUISHI_EXCLUSIVE_ON": os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]}
+    command = [sys.executable, "-m", "invoke", "explain", "conv2d-gce", "--row", "SciPy", "--in", str(folder)]
+    command += ["--env", "host", "--engine", "host", "--host-python", sys.executable, *words]
+    return subprocess.run(command, cwd=REAL.root, env=given, capture_output=True, text=True, check=False)
+
+
+def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> None:
+    done = explain(tmp_path / "check", "--mine", "images=84")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "differs: images: 84 in place of 840" in done.stdout
+    bars = {
+        name: (float(times), finding)
+        for name, times, finding in re.findall(r"^\| (\w+) \| ([\d.,]+) \[.*?\] \| ([\w ]+) \|", done.stdout, re.M)
+    }
+    assert {*bars} == {"images", "remainder"}
+    # A run of a tenth of the images takes a tenth of the time, and what does not depend on them.
+    assert 0.05 < bars["images"][0] < 0.3
+    assert bars["images"][1] == "certain"
+    whole = float(re.findall(r"^Mine is ([\d.]+) times the printed 0.222 ", done.stdout, re.M)[0])
+    assert whole == pytest.approx(bars["images"][0] * bars["remainder"][0], rel=0.02)
+    (page,) = re.findall(r"^written: (.*)$", done.stdout, re.M)
+    assert "| images | " in Path(page).read_text()
+
+
+@pytest.mark.parametrize(
+    ("mine", "message"),
+    [
+        ("images=840", "nothing differs from the printed case ("),
+        ("images=84,filter_size=5,channels=3,height=50,width=50", "5 settings differ, and at most 4 are separated"),
+        ("image=84", "--mine: unknown axis 'image'"),
+        ("implementation=framework", "not separable: no number of implementation=framework in host"),
+    ],
+)
+def test_what_cannot_be_explained_says_why(tmp_path: Path, mine: str, message: str) -> None:
+    done = explain(tmp_path / "check", "--mine", mine, "--repetitions", "1")
+    assert done.returncode == 1, done.stdout
+    assert message in done.stderr

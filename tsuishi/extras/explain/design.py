@@ -1,0 +1,101 @@
+"""A full factorial design between two ends, and the bars of its waterfall. Pure functions.
+
+The logarithm of mine over printed is the sum of a bar for each factor (its main effect: the mean over all corners of
+mine minus theirs), a bar of interactions (the measured difference of the ends minus the main effects; of two factors it
+is 0, as each main effect has its half), and the remainder between their end, as it is measured here, and the printed
+number. No bar is left out for being small. Beside the sum stands, for each pair of factors, by how much the effect of
+the first differs between mine and theirs of the second.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region, Term
+
+# Whether each factor has their value, in the order of the factors.
+Corner = tuple[bool, ...]
+# A factor has no effect where it is certain to change the number by less than this.
+NO_EFFECT = Region(-math.log(1.03), math.log(1.03))
+# The error of all bars of an explanation together; each is looked at once, at an equal share (Bonferroni): of a bar it
+# cannot be false that it differs, and false that it has no effect. Holm's way would not do: bars without effect would
+# leave their shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
+ERROR = 0.05
+Finding = Literal["certain", "no effect", "undecided"]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A setting that differs: its name, and its values at both ends."""
+
+    name: str
+    mine: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A factor of mine over printed, as a logarithm, with its error; `level`: of the interval that decided.
+
+    is_part: of the sum; else it says how a pair of factors works together.
+    """
+
+    name: str
+    words: str
+    size: Contrast
+    finding: Finding
+    level: float
+    is_part: bool = True
+
+
+def corners(factors: int) -> list[Corner]:
+    """All corners of so many factors, mine first and theirs last."""
+    return list(itertools.product((False, True), repeat=factors))
+
+
+def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float) -> list[Bar]:
+    """The bars of a waterfall: a main effect for each factor, interactions (from three on), a remainder; then pairs.
+
+    terms: of the logarithm of the number, for every corner. printed: the number, above 0.
+    """
+    every, count = corners(len(factors)), len(factors)
+    signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
+    effects = [{corner: sign * 2 / len(every) for corner, sign in of.items()} for of in signs]
+    named = [(each.name, f"{each.mine} in place of {each.theirs}") for each in factors]
+    sizes = [_sum(weights, terms) for weights in effects]
+    if count > 2:
+        rest = {corner: -math.fsum(weights[corner] for weights in effects) for corner in every}
+        rest[every[0]] += 1.0
+        rest[every[-1]] -= 1.0
+        named.append(("interactions", "the difference of the ends without the bars above"))
+        sizes.append(_sum(rest, terms))
+    left = contrast([(1.0, terms[every[-1]])])
+    named.append(("remainder", "their settings here, over the printed number: the device and all that is not named"))
+    sizes.append(left._replace(value=left.value - math.log(printed)))
+    parts = len(sizes)
+    for first, second in itertools.combinations(range(count), 2):
+        both = {corner: signs[first][corner] * signs[second][corner] * 4 / len(every) for corner in every}
+        named.append(
+            (f"{factors[first].name} x {factors[second].name}", "how far the effect of one depends on the other")
+        )
+        sizes.append(_sum(both, terms))
+    level = ERROR / len(sizes)
+    return [
+        Bar(*words, size, _finding(size, level), level, number < parts)
+        for number, (words, size) in enumerate(zip(named, sizes, strict=True))
+    ]
+
+
+def _sum(weights: Mapping[Corner, float], terms: Mapping[Corner, Term]) -> Contrast:
+    return contrast([(weight, terms[corner]) for corner, weight in weights.items() if abs(weight) > 1e-12])
+
+
+def _finding(size: Contrast, level: float) -> Finding:
+    if size.error is None:
+        return "undecided"
+    if size.p_inside(NO_EFFECT) <= level:
+        return "no effect"
+    return "certain" if size.p_outside(NO_DIFFERENCE) <= level else "undecided"

@@ -1,0 +1,165 @@
+"""`invoke explain`: both ends and all corners between them are measured, and the waterfall is printed and written."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import tomlkit
+
+from tsuishi.base.errors import UserError
+from tsuishi.commands import build, check, report_runs, run_suite
+from tsuishi.commands.adopting import case_of
+from tsuishi.commands.chain import Chain
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.report.output import checked
+from tsuishi.report.parts.wording import digits, ratio_text
+from tsuishi.results.directory import open_run
+from tsuishi.specs.case import MODEL, SUITE, Value
+from tsuishi.specs.checkable import CheckableNumber
+from tsuishi.specs.environment import Environment, select_environments
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.vocabulary import vocabulary
+from tsuishi.verdicts.evidence import Evidence
+
+# The environment as a factor.
+ENVIRONMENT = "environment"
+# The most factors: sixteen corners. More would be a fractional design, which mixes effects.
+_MOST = 4
+# Rounds without --repetitions.
+_ROUNDS = "3"
+
+
+def explain(chain: Chain) -> None:
+    """Find the number, measure all corners, print the bars, and write them beside the report.
+
+    Raises UserError where nothing differs, too much does, or a corner cannot be measured.
+    """
+    say, options = chain.session.screen.say, chain.options
+    found = check.find(chain)
+    number = found.number
+    theirs = check.nearest_environments(found.session, number)[0]
+    mine = _mine(chain, theirs)
+    settings = case_of("mine", options.text("mine"), chain.session.words)
+    changed = {axis: value for axis, value in settings.items() if number.axes.get(axis) != value}
+    factors = _factors(number, changed, mine, theirs)
+    inner, suite = check.prepare(chain, found)
+    _widen(inner.suites / f"{suite}.toml", number, changed)
+    say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
+    for factor in factors:
+        say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
+    environments = ",".join(dict.fromkeys((theirs.name, mine.name)))
+    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "suite": suite, "name": "explain"}
+    sub = check.main_job(chain, found, inner, measured)
+    build.build(sub)
+    if chain.only_plans:
+        return
+    run_suite.run_suite(sub)
+    report_runs.report(sub)
+    words = vocabulary(inner.suites)
+    run = open_run(sub.session.settings.results, sub.run_id)
+    evidence = Evidence([run], read_sources(inner.published, words), words)
+    terms = _terms(evidence, number, changed, mine, theirs)
+    lines = told(number, bars(factors, terms, number.value))
+    page = sub.session.settings.reports / sub.run_id / "explain.md"
+    page.write_text("\n".join([f"# {number.text} ({number.column}), explained\n", *lines, ""]), encoding="utf-8")
+    for line in (*lines, "", f"written: {page}"):
+        say(line)
+
+
+def _mine(chain: Chain, theirs: Environment) -> Environment:
+    name = chain.options.text("mine_env")
+    if not name:
+        return theirs
+    (found,) = select_environments(chain.session.checkout.images, (name,), "cpu")
+    return found
+
+
+def _factors(
+    number: CheckableNumber, changed: Mapping[str, Value], mine: Environment, theirs: Environment
+) -> list[Factor]:
+    """The settings that differ between both ends, in the order of `corners`."""
+    if MODEL in changed:
+        raise UserError("--mine: another network is another work, and no setting of the same")
+    factors = [Factor(axis, str(value), str(number.axes.get(axis, "usual"))) for axis, value in changed.items()]
+    if mine.name != theirs.name:
+        factors.append(Factor(ENVIRONMENT, mine.name, theirs.name))
+    if not factors:
+        raise UserError(
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}): say what does, by --mine "
+            "axis=value,axis=value or --mine-env"
+        )
+    if len(factors) > _MOST:
+        raise UserError(
+            f"{len(factors)} settings differ; at most {_MOST} are separated: leave out those you doubt least"
+        )
+    return factors
+
+
+def _widen(path: Path, number: CheckableNumber, changed: Mapping[str, Value]) -> None:
+    """Give the cases of a suite both values of each axis that differs: all corners."""
+    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+    groups = tomlkit.aot()
+    for group in document["groups"].unwrap():
+        for axis, value in changed.items():
+            group["axes"][axis] = [value] if axis not in number.axes else [value, number.axes[axis]]
+        groups.append(tomlkit.item(group))
+        if len(unsaid := [axis for axis in changed if axis not in number.axes]):
+            others = itertools.chain.from_iterable(itertools.combinations(unsaid, n) for n in range(1, len(unsaid) + 1))
+            for left_out in others:
+                kept = {axis: values for axis, values in group["axes"].items() if axis not in left_out}
+                groups.append(tomlkit.item({**group, "axes": kept}))
+    document["groups"] = groups
+    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+def _terms(
+    evidence: Evidence, number: CheckableNumber, changed: Mapping[str, Value], mine: Environment, theirs: Environment
+) -> dict[Corner, Term]:
+    """The terms of all corners. Raises UserError for a corner without a number: its factor cannot be separated."""
+    several = mine.name != theirs.name
+    fixed = {axis: value for axis, value in number.axes.items() if axis not in changed}
+    terms = {}
+    for corner in corners(len(changed) + several):
+        wanted: dict[str, Value | None] = {
+            axis: number.axes.get(axis) if is_theirs else value
+            for (axis, value), is_theirs in zip(changed.items(), corner, strict=False)
+        }
+        name = (theirs if corner[-1] else mine).name if several else theirs.name
+        found = [
+            term
+            for (case_id, column, quantity), term in evidence.terms.items()
+            if quantity == number.quantity and evidence.selectable(column)[ENVIRONMENT] == name
+            if fixed.items() <= evidence.axes[case_id].items()
+            if all(evidence.axes[case_id].get(axis) == value for axis, value in wanted.items())
+        ]
+        if not found:
+            settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items() if axis != SUITE)
+            raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
+        terms[corner] = found[0]
+    return terms
+
+
+def told(number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
+    """A sentence, and a table of the bars."""
+    parts_of_sum = [bar for bar in found if bar.is_part]
+    whole = math.exp(math.fsum(bar.size.value for bar in parts_of_sum))
+    named = [bar for bar in parts_of_sum[:-1] if bar.finding == "certain"]
+    parts = ", ".join(f"{bar.name} explains {ratio_text(as_ratio(bar.size, bar.level))}" for bar in named)
+    left = parts_of_sum[-1]
+    where = f"with {number.hardware or 'its device'} and all that is not named"
+    first = (
+        f"Mine is {digits(whole)} times the printed {number.text} ({number.column}): "
+        f"{parts or 'no setting is certain to explain a part'}; "
+        f"{ratio_text(as_ratio(left.size, left.level))} remains, {where}."
+    )
+    rows = [
+        f"| {bar.name} | {ratio_text(as_ratio(bar.size, bar.level))} | {bar.finding} | {bar.words} |" for bar in found
+    ]
+    notes = (
+        "Effects are those on this machine. The product down to the remainder is mine over printed. Intervals are of "
+        "my trials alone, and hold together in 95 of 100 explanations; a printed number has none."
+    )
+    return [first, "", "| | mine over printed | | |", "|---|---|---|---|", *rows, "", notes]

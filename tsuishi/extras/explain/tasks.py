@@ -1,0 +1,20 @@
+"""The task of explaining a number."""
+
+from typing import TYPE_CHECKING
+
+from tsuishi.commands.command_line import task
+
+if TYPE_CHECKING:
+    from tsuishi.commands.chain import ChainContext
+
+
+@task
+def explain(ctx: "ChainContext") -> None:
+    """Measure what each setting adds between a printed number and yours, and how they work together.
+
+    Both ends and all combinations between them are measured here, in random order within rounds. At most four settings
+    may differ.
+    """
+    from tsuishi.extras.explain import explaining
+
+    explaining.explain(ctx.chain)
