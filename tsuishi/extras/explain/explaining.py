@@ -92,9 +92,7 @@ def _factors(
             "axis=value,axis=value or --mine-env"
         )
     if len(factors) > _MOST:
-        raise UserError(
-            f"{len(factors)} settings differ; at most {_MOST} are separated: leave out those you doubt least"
-        )
+        raise UserError(f"{len(factors)} settings differ, and at most {_MOST} are separated: leave some out")
     return factors
 
 
