@@ -13,8 +13,11 @@ def explain(ctx: "ChainContext") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
     Both ends and all combinations between them are measured here, in random order within rounds. At most four settings
-    may differ.
+    may differ. With --beside, two runs are compared, and nothing is measured.
     """
-    from tsuishi.extras.explain import explaining
+    from tsuishi.extras.explain import explaining, suspects
 
-    explaining.explain(ctx.chain)
+    if ctx.chain.options.has("beside"):
+        suspects.explain_runs(ctx.chain)
+    else:
+        explaining.explain(ctx.chain)
