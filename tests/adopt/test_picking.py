@@ -8,7 +8,7 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.picking import numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.printed_values import PrintedValues, facts_of
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
@@ -124,6 +124,16 @@ def test_a_sentence_above_a_table_is_no_hardware_and_its_times_are_no_devices() 
     assert (facts.case, facts.hardware) == ({}, "")
     facts = facts_of("README", ["Results on 2x Titan X", "batch 16"], PrintedValues(WORDS), ())
     assert facts.case == {"devices": 2, "batch_size": 16}
+
+
+def test_the_nearest_below_has_fewer_devices_or_a_smaller_batch_of_the_same_network() -> None:
+    rows = ("resnet18,1,64,400", "resnet18,1,16,300", "resnet18,4,64,1500", "vgg16,1,32,90")
+    found = numbers("\n".join(("model,GPUs,batch size,training img/s", *rows)), "t.csv")
+    sizes = ((4, 64), (1, 64), (1, 16))
+    four, one, small = (pick(found, f"resnet18 devices={n} batch_size={size}", "", ()) for n, size in sizes)
+    assert nearest_below(found, four, 1).startswith("the nearest that may be checked: 400 in training img/s (")
+    assert "batch_size=16" in nearest_below(found, one, 1)
+    assert nearest_below(found, small, 1) == ""
 
 
 def test_frameworks_of_several_tables_are_told_apart() -> None:

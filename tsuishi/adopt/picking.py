@@ -7,7 +7,7 @@ from dataclasses import replace
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
 from tsuishi.adopt.printed_values import plain
 from tsuishi.base.errors import UserError
-from tsuishi.specs.case import MODEL, Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.grids import PERCENTILES
 from tsuishi.specs.printed_table import CaseNumber, number_in
@@ -149,6 +149,25 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     readings = sorted((each for each in found if each.column == found[0].column), key=lambda each: each.value)
     median = readings[(len(readings) - 1) // 2]
     return replace(median, place=f"{median.place}, the median of {len(readings)}") if len(readings) > 1 else median
+
+
+def nearest_below(numbers: Iterable[CheckableNumber], number: CheckableNumber, devices: int) -> str:
+    """A number of the same network on no more devices and of a smaller batch: its words, value and column; else empty.
+
+    Of several it is that of the most devices, and then of the nearest batch.
+    """
+
+    def size(each: CheckableNumber) -> tuple[int, int]:
+        return int(each.axes.get(DEVICES, 1)), int(each.axes.get(BATCH_SIZE, 0))
+
+    most, batch = size(number)
+    of = number.axes.get(MODEL), number.quantity
+    fit = [each for each in numbers if (each.axes.get(MODEL), each.quantity) == of and size(each)[0] <= devices]
+    fit = [each for each in fit if size(each)[0] < most or size(each) < (most, batch)]
+    if not fit:
+        return ""
+    best = max(fit, key=lambda each: (size(each)[0], -abs(size(each)[1] - batch)))
+    return f"the nearest that may be checked: {best.text} in {best.column} ({best.case})"
 
 
 def _not_there(numbers: Sequence[CheckableNumber], row: str, refused: Refusals) -> UserError:

@@ -1,7 +1,7 @@
 """`invoke check`: one printed number, measured here in a folder of its own; `invoke init`, which makes a folder."""
 
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption, adopt
 from tsuishi.adopt.doubtful import doubts_about
-from tsuishi.adopt.picking import numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.table_files import table_files
 from tsuishi.artifacts.network import Network
 from tsuishi.base import home
@@ -59,13 +59,14 @@ def init(chain: Chain) -> None:
 class Found:
     """A printed number that can be checked, the doubt about it, and the session that measures it.
 
-    name: of its check. source: of this checkout; else the adoption of its table.
+    name: of its check. source: of this checkout; else the adoption of its table. beside: all numbers of its table.
     """
 
     number: CheckableNumber
     doubt: str
     session: Session
     name: str
+    beside: Sequence[CheckableNumber]
     source: str = ""
     adoption: Adoption | None = None
 
@@ -80,12 +81,16 @@ def find(chain: Chain) -> Found:
     sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
     if given in sources and not Path(given).exists():
         source = sources[given]
-        number = pick(numbers_of_source(source), row, column, ())
+        numbers = numbers_of_source(source)
+        number = pick(numbers, row, column, ())
         doubt = _doubt(session, number, source.numbers, source.hardware)
-        return Found(number, doubt, _on_its_accelerator(session, number), name, source=given)
+        return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, source=given)
     adoption = _adopted(chain, given, name)
-    number, doubt = _of_table(session, adoption, row, column)
-    return Found(number, doubt, _on_its_accelerator(session, number), name, adoption=adoption)
+    numbers = numbers_of_tables(adoption, session.words.axes)
+    number = pick(numbers, row, column, refused_in(adoption))
+    doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
+    _leave_out_others(adoption, number)
+    return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, adoption=adoption)
 
 
 def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
@@ -112,7 +117,7 @@ def check(chain: Chain) -> None:
     """
     session, options, say = chain.session, chain.options, chain.session.screen.say
     found = find(chain)
-    number, nearest = found.number, nearest_environments(found.session, found.number)
+    number, nearest = found.number, nearest_environments(found)
     inner, suite = prepare(chain, found)
     say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {inner.root}")
     for environment in nearest[: 1 if session.choice.environments else _TRIED]:
@@ -133,7 +138,8 @@ def check(chain: Chain) -> None:
     for line in (checked.markdown if options.has("markdown") else checked.plain)(lines):
         say(line)
     say("")
-    for line in checked.further(options.given, page):
+    smaller = nearest_below(found.beside, number, int(number.axes.get(DEVICES, 1)))
+    for line in (*checked.further(options.given, page), *filter(None, [smaller if checked.did_not_fit(run) else ""])):
         say(line)
 
 
@@ -153,16 +159,13 @@ def _adopted(chain: Chain, given: str, name: str) -> Adoption:
     return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
 
 
-def _of_table(session: Session, adoption: Adoption, row: str, column: str) -> tuple[CheckableNumber, str]:
-    """The number, and the doubt about it; all other numbers are taken out of the adoption."""
-    number = pick(numbers_of_tables(adoption, session.words.axes), row, column, refused_in(adoption))
-    doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
+def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:
+    """Take all numbers but those of one case out of an adoption."""
     for table in adoption.tables:
         table.reading = replace(
             table.reading, numbers=[each for each in table.reading.numbers if each.axes == number.axes], refused=[]
         )
     adoption.tables = [table for table in adoption.tables if table.reading.numbers]
-    return number, doubt
 
 
 def _doubt(session: Session, number: CheckableNumber, numbers: Iterable[Numbers], hardware: Iterable[Hardware]) -> str:
@@ -220,15 +223,17 @@ def _on_its_accelerator(session: Session, number: CheckableNumber) -> Session:
     return replace(session, choice=replace(session.choice, accelerator="cpu")) if of_cpu else session
 
 
-def nearest_environments(session: Session, number: CheckableNumber) -> list[Environment]:
+def nearest_environments(found: Found) -> list[Environment]:
     """The environments for a number that can be used here, or the named ones, the nearest release first.
 
     Raises UserError where none can be used here, and where the case needs more devices than there are.
     """
-    devices = int(number.axes.get(DEVICES, 1))
-    if devices > max(1, len(session.nvml)):
+    session, number = found.session, found.number
+    devices, here = int(number.axes.get(DEVICES, 1)), max(1, len(session.nvml))
+    if devices > here:
         has = f"{len(session.nvml)} GPUs" if len(session.nvml) else "no GPU"
-        raise UserError(f"the number is of {devices} GPUs, and this machine has {has}: choose a row of one device")
+        nearest = nearest_below(found.beside, number, here) or "choose a row of fewer devices"
+        raise UserError(f"the number is of {devices} GPUs, and this machine has {has}: {nearest}")
     named, framework = session.choice.environments, number.framework or "torch"
     images = session.checkout.images
     known = [each for each in read_environments(images) if each.framework == framework]
@@ -240,8 +245,8 @@ def nearest_environments(session: Session, number: CheckableNumber) -> list[Envi
         wanted = " with ".join(filter(None, [framework, number.library]))
         reasons = fit.reasons or f"images/ has none with {wanted}"
         raise UserError(f"no environment with {wanted} can be used here: {reasons}")
-    here = computing(session.choice, session.nvml)
-    return sorted(fit.environments, key=lambda each: (here not in each.accelerators, *_distance(number, each)))
+    accelerator = computing(session.choice, session.nvml)
+    return sorted(fit.environments, key=lambda each: (accelerator not in each.accelerators, *_distance(number, each)))
 
 
 def _distance(number: CheckableNumber, environment: Environment) -> tuple[float, float]:

@@ -40,7 +40,7 @@ def explain(chain: Chain) -> None:
     say, options = chain.session.screen.say, chain.options
     found = check.find(chain)
     number = found.number
-    theirs = check.nearest_environments(found.session, number)[0]
+    theirs = check.nearest_environments(found)[0]
     mine = _mine(chain, theirs)
     settings = case_of("mine", options.text("mine"), chain.session.words)
     changed = {axis: value for axis, value in settings.items() if number.axes.get(axis) != value}
