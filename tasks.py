@@ -128,7 +128,7 @@ def check(ctx: "ChainContext") -> None:
     """Measure one number of a published table here, and print both beside each other: five lines, and what goes on.
 
     The number is found by the words of its row. The nearest environment is built, and a run and a report are made in
-    a folder of their own. Exit code 3: no trial gave a number.
+    a folder of their own. Exit code 3: a trial failed.
     """
     from tsuishi.commands import check
 

@@ -6,7 +6,6 @@ import re
 import subprocess
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +115,17 @@ def git_state() -> dict[str, Any]:
     except NoRepository as why:
         state["why_unknown"] = str(why)
     if IS_INSTALLED:
-        state["package"] = f"{metadata.version('tsuishi')} sha256:{_files_digest()}"
+        state["package"] = _package()
     return state
 
 
-def _files_digest() -> str:
-    """The digest of the names and digests of the package's files: the same for all installations of a wheel."""
+def _package() -> str:
+    """The version of the installed package, and a digest of its files: the same for all installations of a wheel."""
+    from importlib import metadata  # which takes longer than the rest of this module
+
     files = sorted(
         f"{file.hash.value if file.hash else ''}  {file}\n"
         for file in metadata.files("tsuishi") or ()
         if file.parts[0] == "tsuishi" and "__pycache__" not in file.parts
     )
-    return hashlib.sha256("".join(files).encode()).hexdigest()
+    return f"{metadata.version('tsuishi')} sha256:{hashlib.sha256(''.join(files).encode()).hexdigest()}"

@@ -13,7 +13,6 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.options import Options
 from tsuishi.estimates.printed_doubts import PrintedDoubt
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.case import Value
@@ -31,27 +30,31 @@ def adopt_table(chain: Chain) -> None:
 
     Raises UserError where there is such a source already, where nothing is a case here, and for wrong corrections.
     """
-    session, options = chain.session, chain.options
-    given, words = options.text("table"), session.words
-    name = slug(options.text("source") or Path(given.rstrip("/")).stem)
-    licence = options.text("licence")
-    found = table_files(given, Network(session.settings.ca_bundle), Path(licence) if licence else None)
-    said = corrections(options, words)
-    adoption = adopt(name, found, words, read_table(session.checkout.images).data_sheets, said)
+    options = chain.options
+    name = slug(options.text("source") or Path(options.text("table").rstrip("/")).stem)
+    adoption = adopted(chain, name)
     _show(chain, adoption)
     if not chain.only_plans:
         _write(chain, adoption, options.text("title") or name)
 
 
-def corrections(options: Options, words: Vocabulary) -> Corrections:
-    """What the options say of a table. Raises UserError for unknown axes and values."""
-    return Corrections(
-        case=case_of("set", options.text("set"), words),
+def adopted(chain: Chain, name: str) -> Adoption:
+    """The adoption of the table that the options name, with their corrections, as the source `name`.
+
+    Raises UserError for a table that cannot be had, and for wrong corrections.
+    """
+    session, options = chain.session, chain.options
+    licence = options.text("licence")
+    network = Network(session.settings.ca_bundle)
+    found = table_files(options.text("table"), network, Path(licence) if licence else None)
+    said = Corrections(
+        case=case_of("set", options.text("set"), session.words),
         columns=_pairs("columns", options.text("columns")),
         hardware=options.text("hardware"),
         framework=options.text("framework"),
         batch_per_device=options.has("per_device"),
     )
+    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
 
 
 def case_of(option: str, text: str, words: Vocabulary) -> dict[str, Value]:

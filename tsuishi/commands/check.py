@@ -10,25 +10,23 @@ import tomlkit
 from packaging.version import InvalidVersion, Version
 
 from tsuishi.adopt import written
-from tsuishi.adopt.adoption import Adoption, adopt
+from tsuishi.adopt.adoption import Adoption
 from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
-from tsuishi.adopt.table_files import table_files
-from tsuishi.artifacts.network import Network
 from tsuishi.base import home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, report_runs, run_suite
-from tsuishi.commands.adopting import corrections
+from tsuishi.commands.adopting import adopted
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import Options
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing, usable
 from tsuishi.plan.session import Session
 from tsuishi.report.output import checked
-from tsuishi.results.directory import open_run
+from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.specs.case import DEVICES, SUITE
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, read_environments, select_environments
@@ -78,14 +76,13 @@ def find(chain: Chain) -> Found:
     if not row:
         raise UserError("--row: say which row of the table, by words in it")
     name = slug(f"{row} {column} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
-    sources = {source.name: source for source in read_sources(session.checkout.published, session.words)}
-    if given in sources and not Path(given).exists():
-        source = sources[given]
+    known = () if Path(given).exists() else read_sources(session.checkout.published, session.words)
+    if source := next((source for source in known if source.name == given), None):
         numbers = numbers_of_source(source)
         number = pick(numbers, row, column, ())
         doubt = _doubt(session, number, source.numbers, source.hardware)
         return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, source=given)
-    adoption = _adopted(chain, given, name)
+    adoption = adopted(chain, name)
     numbers = numbers_of_tables(adoption, session.words.axes)
     number = pick(numbers, row, column, refused_in(adoption))
     doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
@@ -124,12 +121,9 @@ def check(chain: Chain) -> None:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
         usual = {"repetitions": str(_TRIALS), "within": session.settings.within}
         sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": "check"})
-        build.build(sub)
-        if chain.only_plans:
+        run = measured(sub)
+        if run is None:
             return
-        run_suite.run_suite(sub)
-        report_runs.report(sub)
-        run = open_run(sub.session.settings.results, sub.run_id)
         lines = checked.lines(run, inner, number, environment, found.doubt)
         if checked.is_supported(run):
             break
@@ -138,9 +132,21 @@ def check(chain: Chain) -> None:
     for line in (checked.markdown if options.has("markdown") else checked.plain)(lines):
         say(line)
     say("")
-    smaller = nearest_below(found.beside, number, int(number.axes.get(DEVICES, 1)))
-    for line in (*checked.further(options.given, page), *filter(None, [smaller if checked.did_not_fit(run) else ""])):
+    more = checked.further(options.given, page)
+    if run and checked.did_not_fit(run):
+        more.append(nearest_below(found.beside, number, int(number.axes.get(DEVICES, 1))))
+    for line in filter(None, more):
         say(line)
+
+
+def measured(sub: Chain) -> RunDirectory | None:
+    """The run of a main job, after its report; None where the job only prints its plan."""
+    build.build(sub)
+    if sub.only_plans:
+        return None
+    run_suite.run_suite(sub)
+    report_runs.report(sub)
+    return open_run(sub.session.settings.results, sub.run_id)
 
 
 def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, str]) -> Chain:
@@ -150,13 +156,6 @@ def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, 
     accelerator = found.session.choice.accelerator
     all_given = Options({"accelerator": accelerator, **options, **given})
     return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)
-
-
-def _adopted(chain: Chain, given: str, name: str) -> Adoption:
-    session = chain.session
-    found = table_files(given, Network(session.settings.ca_bundle), None)
-    said = corrections(chain.options, session.words)
-    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
 
 
 def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:

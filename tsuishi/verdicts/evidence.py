@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
-from tsuishi.specs.source import Source, epochs_of, hardware_by_key
-from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.specs.source import Source, epochs_of, hardware_by_key, read_sources
+from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 
 class Evidence:
@@ -298,6 +299,12 @@ class Evidence:
         """The record that stands for each machine of trials, by its id; a record that is lost is left out."""
         used, known = sorted(set(self.results.trials["machine"])), self.results.machines
         return {record: known[record] for record in used if record in known}
+
+
+def evidence_of(run: RunDirectory, suites: Path, published: Path) -> Evidence:
+    """The evidence of a run, by these suites and against these sources. Raises UserError for a wrong file."""
+    words = vocabulary(suites)
+    return Evidence([run], read_sources(published, words), words)
 
 
 def _workloads(results: Results) -> dict[str, str]:

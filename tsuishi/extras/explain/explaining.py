@@ -8,7 +8,7 @@ from pathlib import Path
 import tomlkit
 
 from tsuishi.base.errors import UserError
-from tsuishi.commands import build, check, report_runs, run_suite
+from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.intervals import Term
@@ -16,16 +16,13 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
 from tsuishi.report.output import checked
 from tsuishi.report.parts.wording import digits, ratio_text
-from tsuishi.results.directory import open_run
-from tsuishi.specs.case import MODEL, SUITE, Value
+from tsuishi.report.sections.beside_published import terms_of
+from tsuishi.specs.case import MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, select_environments
-from tsuishi.specs.source import read_sources
-from tsuishi.specs.vocabulary import vocabulary
-from tsuishi.verdicts.evidence import Evidence
+from tsuishi.specs.selections import ENVIRONMENT
+from tsuishi.verdicts.evidence import Evidence, evidence_of
 
-# The environment as a factor.
-ENVIRONMENT = "environment"
 # The most factors: sixteen corners. More would be a fractional design, which mixes effects.
 _MOST = 4
 # Rounds without --repetitions.
@@ -46,22 +43,17 @@ def explain(chain: Chain) -> None:
     changed = {axis: value for axis, value in settings.items() if number.axes.get(axis) != value}
     factors = _factors(number, changed, mine, theirs)
     inner, suite = check.prepare(chain, found)
-    _widen(inner.suites / f"{suite}.toml", number, changed)
+    _widen(inner.suites / f"{suite}.toml", changed)
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     for factor in factors:
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     environments = ",".join(dict.fromkeys((theirs.name, mine.name)))
     measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "suite": suite, "name": "explain"}
     sub = check.main_job(chain, found, inner, measured)
-    build.build(sub)
-    if chain.only_plans:
+    run = check.measured(sub)
+    if run is None:
         return
-    run_suite.run_suite(sub)
-    report_runs.report(sub)
-    words = vocabulary(inner.suites)
-    run = open_run(sub.session.settings.results, sub.run_id)
-    evidence = Evidence([run], read_sources(inner.published, words), words)
-    terms = _terms(evidence, number, changed, mine, theirs)
+    terms = _terms(evidence_of(run, inner.suites, inner.published), number, changed, mine, theirs)
     lines = told(number, bars(factors, terms, number.value))
     page = sub.session.settings.reports / sub.run_id / "explain.md"
     page.write_text("\n".join([f"# {number.text} ({number.column}), explained\n", *lines, ""]), encoding="utf-8")
@@ -96,19 +88,13 @@ def _factors(
     return factors
 
 
-def _widen(path: Path, number: CheckableNumber, changed: Mapping[str, Value]) -> None:
-    """Give the cases of a suite both values of each axis that differs: all corners."""
+def _widen(path: Path, changed: Mapping[str, Value]) -> None:
+    """Give each case of a suite, which has their settings, mine as well: all corners."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     groups = tomlkit.aot()
-    for group in document["groups"].unwrap():
-        for axis, value in changed.items():
-            group["axes"][axis] = [value] if axis not in number.axes else [value, number.axes[axis]]
-        groups.append(tomlkit.item(group))
-        if len(unsaid := [axis for axis in changed if axis not in number.axes]):
-            others = itertools.chain.from_iterable(itertools.combinations(unsaid, n) for n in range(1, len(unsaid) + 1))
-            for left_out in others:
-                kept = {axis: values for axis, values in group["axes"].items() if axis not in left_out}
-                groups.append(tomlkit.item({**group, "axes": kept}))
+    for group, corner in itertools.product(document["groups"].unwrap(), corners(len(changed))):
+        mine = {axis: value for (axis, value), is_theirs in zip(changed.items(), corner, strict=True) if not is_theirs}
+        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **mine}}))
     document["groups"] = groups
     path.write_text(tomlkit.dumps(document), encoding="utf-8")
 
@@ -118,7 +104,6 @@ def _terms(
 ) -> dict[Corner, Term]:
     """The terms of all corners. Raises UserError for a corner without a number: its factor cannot be separated."""
     several = mine.name != theirs.name
-    fixed = {axis: value for axis, value in number.axes.items() if axis not in changed}
     terms = {}
     for corner in corners(len(changed) + several):
         wanted: dict[str, Value | None] = {
@@ -128,13 +113,11 @@ def _terms(
         name = (theirs if corner[-1] else mine).name if several else theirs.name
         found = [
             term
-            for (case_id, column, quantity), term in evidence.terms.items()
-            if quantity == number.quantity and evidence.selectable(column)[ENVIRONMENT] == name
-            if fixed.items() <= evidence.axes[case_id].items()
-            if all(evidence.axes[case_id].get(axis) == value for axis, value in wanted.items())
+            for _, column, term in terms_of(evidence, number.quantity, {**number.axes, **wanted})
+            if evidence.selectable(column)[ENVIRONMENT] == name
         ]
         if not found:
-            settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items() if axis != SUITE)
+            settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
             raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
         terms[corner] = found[0]
     return terms

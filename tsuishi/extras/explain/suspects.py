@@ -16,6 +16,7 @@ from tsuishi.results.directory import open_run
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_machine import FACTS, differing, facts, makes_another
+from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.verdicts.evidence import Evidence
 
 _HERE = "run both environments on one machine: run-suite --env {},{}"
@@ -80,7 +81,7 @@ def _terms(of: Evidence, environment: str) -> dict[str, Term]:
     found: dict[str, Term] = {}
     for quantity in STEP_TIMES:
         for (case_id, column, name), term in of.terms.items():
-            if name == quantity and of.selectable(column)["environment"] == environment:
+            if name == quantity and of.selectable(column)[ENVIRONMENT] == environment:
                 found.setdefault(case_id, term)
     return found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from tsuishi import __version__
 from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
 from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
@@ -18,18 +19,16 @@ from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.printed_table import number_in
 from tsuishi.specs.questions import ALIKE
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.vocabulary import vocabulary
-from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.evidence import evidence_of
 
 
 def lines(
     run: RunDirectory, checkout: Checkout, number: CheckableNumber, environment: Environment, doubt: str
 ) -> dict[str, str]:
     """The five lines by their names: printed, mine, compared, pins, run. checkout: of the check."""
-    words = vocabulary(checkout.suites)
-    evidence = Evidence([run], read_sources(checkout.published, words), words)
+    evidence, words = evidence_of(run, checkout.suites, checkout.published), vocabulary(checkout.suites)
     unit = words.quantity(number.quantity).unit
     found = measured_numbers(evidence, number.quantity, number.axes, number.value)
     with worded(words):
@@ -102,28 +101,20 @@ def nearness(number: CheckableNumber, environment: Environment) -> str:
     ours = f"{environment.framework} {environment.release}"
     if not number.release:
         return f"{ours} (printed: no release)"
-    is_same = (
-        Version(environment.release).release[: len(Version(number.release).release)] == Version(number.release).release
-    )
+    printed = Version(number.release).release
+    is_same = Version(environment.release).release[: len(printed)] == printed
     return f"{ours} (as printed)" if is_same else f"{ours} (printed: {number.release}; the nearest here)"
 
 
 def _tsuishi(checkout: Checkout) -> str:
     """The version of tsuishi, and whether its own packages are those of its lock."""
     state = git_state()
-    version = state.get("package") or f"{metadata_version()} at {str(state['commit'] or 'no commit')[:12]}"
+    version = state.get("package") or f"{__version__} at {str(state['commit'] or 'no commit')[:12]}"
     differing = sorted(_differing(checkout.root / "requirements.lock"))
     pinned = (
         "its packages as requirements.lock" if not differing else f"{len(differing)} packages not as requirements.lock"
     )
     return f"tsuishi {version}, {pinned}"
-
-
-def metadata_version() -> str:
-    """The version of the package that runs."""
-    from tsuishi import __version__
-
-    return __version__
 
 
 def _differing(lock: Path) -> Iterator[str]:

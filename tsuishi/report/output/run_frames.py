@@ -13,10 +13,8 @@ from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.verdict_rows import verdict_rows
 from tsuishi.results import schema
 from tsuishi.results.directory import open_run
-from tsuishi.specs.source import read_sources
-from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.verdicts.conclusions import conclude
-from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.evidence import evidence_of
 
 
 class RunFrames(NamedTuple):
@@ -44,8 +42,7 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
     Raises UserError where it is no run, or a file is unreadable.
     """
     checkout, run = Checkout(), Path(path)
-    words = vocabulary(checkout.suites)
-    evidence = Evidence([open_run(run.parent, str(run))], read_sources(checkout.published, words), words)
+    evidence = evidence_of(open_run(run.parent, str(run)), checkout.suites, checkout.published)
     with worded(evidence.words):
         rows = {
             "cases": [row for comparison in every_comparison(evidence) for row in comparison.rows()],

@@ -59,21 +59,30 @@ class MeasuredNumber(NamedTuple):
     device: str
 
 
+def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list[tuple[str, str, Term]]:
+    """(case id, environment, term) of the cases with these axes that have the quantity.
+
+    `literal`, which is a source's own way, comes before `steady`. An axis of None: the case does not have it.
+    """
+    found = [
+        (case_id, column, term)
+        for (case_id, column, name), term in evidence.terms.items()
+        if name == quantity and all(evidence.axes[case_id].get(axis) == value for axis, value in axes.items())
+    ]
+    return sorted(found, key=lambda each: str(evidence.axes[each[0]].get(PROTOCOL)))
+
+
 def measured_numbers(
     evidence: Evidence, quantity: str, axes: Mapping[str, Any], printed: float
 ) -> list[MeasuredNumber]:
-    """The cases with these axes that have the quantity; `literal`, which is the source's own way, comes first.
-
-    printed: in the quantity's unit.
-    """
+    """The numbers of `terms_of` beside a printed number, which is in the quantity's unit."""
     found = []
-    for (case_id, column, name), term in evidence.terms.items():
-        if name == quantity and axes.items() <= evidence.axes[case_id].items():
-            ours, device = contrast([(1.0, term)]), evidence.devices.get((case_id, column), "")
-            times = as_ratio(ours._replace(value=ours.value - math.log(printed)))
-            protocol = str(evidence.axes[case_id].get(PROTOCOL, ""))
-            found.append(MeasuredNumber(protocol, as_ratio(ours), times, term.trials, device))
-    return sorted(found, key=lambda each: each.protocol)
+    for case_id, column, term in terms_of(evidence, quantity, axes):
+        ours, device = contrast([(1.0, term)]), evidence.devices.get((case_id, column), "")
+        times = as_ratio(ours._replace(value=ours.value - math.log(printed)))
+        protocol = str(evidence.axes[case_id].get(PROTOCOL, ""))
+        found.append(MeasuredNumber(protocol, as_ratio(ours), times, term.trials, device))
+    return found
 
 
 def cards_view(evidence: Evidence) -> View:
