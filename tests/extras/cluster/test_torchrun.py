@@ -3,7 +3,6 @@
 import csv
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,10 +136,10 @@ def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, t
         assert len(members) == len(NODES)
         for member in members:
             assert owner.MARK not in member.environ(), "on another machine it would be taken for a dead trial's"
-        for process in started("tsuishi.extras.cluster.member"):
-            with suppress(psutil.NoSuchProcess):  # one srun ends with the other
-                if process.name() == "srun":
-                    process.kill()
+        sruns = [process for process in started("tsuishi.extras.cluster.member") if process.name() == "srun"]
+        for send in (psutil.Process.suspend, psutil.Process.kill):  # both: where one is left, it kills the members
+            for process in sruns:
+                send(process)
 
     session = of_suite(tmp_path, "epoch", TRAINING.replace("nodes = [1, 2]", "nodes = 2"))
     with meanwhile(kill_srun):

@@ -262,9 +262,13 @@ def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    assert re.search(r"^a change takes \d+ trials at least: [\d ]+ (?:s|min), and the builds$", find("--plan"), re.M)
+    took = re.search(r"^a change takes \d+ trials at least: (.+), and the builds$", find("--plan"), re.M)
+    assert took
+    assert re.fullmatch(r"\d+ s|\d+ min(?: \d+ s)?", took[1])
     said = find()
-    assert "between tiny1.2 (1.2, 2021-05-01) and tiny2.0 (2.0, 2022-05-01): at least 2." in said
+    least = re.search(r"between tiny1\.2 \(1\.2, 2021-05-01\) and tiny2\.0 \(2\.0, 2022-05-01\): at least (\S+)", said)
+    assert least
+    assert float(least[1]) in (2.9, 3.0)  # the bound, in two digits: above 3 in a few of 100 searches, within the 5 %
     (page,) = (session.checkout.root / "reports" / "out").glob("*-find/find.md")
-    assert re.search(r": at least 2\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
+    assert re.search(r": at least [23]\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
     assert "<svg" in page.with_suffix(".svg").read_text()
