@@ -268,7 +268,7 @@ def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
     said = find()
     least = re.search(r"between tiny1\.2 \(1\.2, 2021-05-01\) and tiny2\.0 \(2\.0, 2022-05-01\): at least (\S+)", said)
     assert least
-    assert float(least[1]) in (2.9, 3.0)  # the bound, in two digits: above 3 in a few of 100 searches, within the 5 %
+    assert 2.5 < float(least[1]) < 3.1  # a bound of 5 % error: above 3 in a few of 100 searches
     (page,) = (session.checkout.root / "reports" / "out").glob("*-find/find.md")
     assert re.search(r": at least [23]\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
     assert "<svg" in page.with_suffix(".svg").read_text()
