@@ -3,8 +3,8 @@
 Each row draws trials with a known truth, lets the code of a report judge them, and counts what is false. The bound is
 what docs/certainty.md claims. `--runs N`: the same from end to end (truth_of_runs.py); `--grid`: verdicts by truth,
 scatter and number of environments (verdict_grid.py). `--tables`: the checks of printed numbers, on real tables with
-planted faults (truth_of_tables.py). The exit code is 1 where a bound is broken, or where a planted
-fault breaks none (bounds.py).
+planted faults (truth_of_tables.py). `--why`: the bars of explanations (truth_of_explanations.py). The exit code is 1
+where a bound is broken, or where a planted fault breaks none (bounds.py).
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths, truth_of_runs, truth_of_tables, verdict_grid
+from benchmarks import round_truths, truth_of_explanations, truth_of_runs, truth_of_tables, verdict_grid
 from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
@@ -127,10 +127,13 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, help="run folders of each row, instead of draws; 200 take half an hour")
     parser.add_argument("--grid", action="store_true", help="verdicts by truth, scatter and environments; half an hour")
     parser.add_argument("--tables", action="store_true", help="checks of printed numbers; 150 draws take two minutes")
+    parser.add_argument("--why", action="store_true", help="bars of explanations; 1,000 draws take a minute")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
     if given.power:
         power(given.draws)
+    elif given.why:
+        sys.exit(truth_of_explanations.main(given.draws))
     elif given.tables:
         sys.exit(truth_of_tables.main(given.draws))
     elif given.grid:

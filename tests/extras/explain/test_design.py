@@ -1,5 +1,6 @@
 """The bars of a waterfall: they add up, find what was planted, and blame nothing that was not."""
 
+import itertools
 import math
 import random
 import statistics
@@ -10,6 +11,7 @@ import pytest
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.variances import pool
 from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain.page import waterfall
 
 FACTORS = [Factor(name, "on", "off") for name in ("precision", "layout", "threads")]
 
@@ -34,6 +36,39 @@ def planted(corner: Corner) -> float:
 
 def times(found: list[Bar], *, parts: bool = True) -> dict[str, float]:
     return {bar.name: math.exp(bar.size.value) for bar in found if bar.is_part == parts}
+
+
+def test_a_waterfall_begins_at_the_printed_number_and_each_bar_where_the_last_has_ended() -> None:
+    found = bars(FACTORS, measured(planted, 0.0, 0), printed=200.0)
+    (_, drawn) = waterfall(found)["layer"]
+    rows = drawn["data"]["values"]
+    assert [row["name"] for row in rows] == ["remainder", "precision", "layout", "threads", "interactions", "mine"]
+    assert rows[0]["from"] == 1.0
+    assert all(before["to"] == after["from"] for before, after in itertools.pairwise(rows[:-1]))
+    assert rows[-1]["to"] == pytest.approx(100 * 1.5 * 0.8 * 1.1 / 200)
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+@pytest.mark.parametrize("factors", range(1, 9))
+def test_a_design_has_both_ends_and_mixes_no_factor_with_another_or_with_a_pair(factors: int, crossed: bool) -> None:
+    every = corners(factors, crossed=crossed)
+    assert (every[0], every[-1]) == ((False,) * (factors + crossed), (True,) * (factors + crossed))
+    assert len(set(every)) == len(every) == 2 ** (min(factors, 4) + crossed)
+    columns = [tuple(-1 if corner[index] else 1 for corner in every) for index in range(factors + crossed)]
+    pairs = [tuple(math.prod(both) for both in zip(*two, strict=True)) for two in itertools.combinations(columns, 2)]
+    for number, column in enumerate(columns):
+        assert all(sum(map(math.prod, zip(column, of, strict=True))) == 0 for of in (*columns[:number], *pairs))
+
+
+def test_pairs_that_a_fraction_mixes_share_a_bar() -> None:
+    """Of five factors the fifth is mixed with three others: each pair of two of the four with the pair of the rest."""
+    five = [Factor(name, "on", "off") for name in "abcde"]
+    together = measured(lambda corner: math.log(1.2) * (not corner[0] and not corner[1]), 0.0, 0, factors=5)
+    found = bars(five, together, 1.0)
+    pairs = {name: value for name, value in times(found, parts=False).items() if abs(value - 1) > 1e-9}
+    assert pairs == pytest.approx({"a x b + c x e": 1.2})
+    assert times(found)["a"] == pytest.approx(math.sqrt(1.2))
+    assert math.prod(times(found).values()) == pytest.approx(1.2)
 
 
 def test_bars_add_up_to_mine_over_printed_and_interactions_have_a_bar() -> None:

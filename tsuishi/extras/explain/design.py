@@ -1,4 +1,9 @@
-"""A full factorial design between two ends, and the bars of its waterfall. Pure functions.
+"""A two-level factorial design between two ends, and the bars of its waterfall. Pure functions.
+
+Up to four factors have all corners. Five to eight have sixteen: a fraction of resolution IV, in which each factor from
+the fifth on has their value where an odd number of three others do (Box, Hunter, Technometrics 3 (1961) 311). A main
+effect is then mixed with interactions of three factors, and a pair with other pairs, which share a bar. Both ends
+belong to every such design.
 
 The logarithm of mine over printed is the sum of a bar for each factor (its main effect: the mean over all corners of
 mine minus theirs), a bar of interactions (the measured difference of the ends minus the main effects; of two factors it
@@ -16,6 +21,9 @@ from typing import Literal
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region, Term
 
+# The factors whose corners are all measured, and the most that are separated: more have no fraction of sixteen corners.
+_FULL = 4
+MOST = 8
 # Whether each factor has their value, in the order of the factors.
 Corner = tuple[bool, ...]
 # A factor has no effect where it is certain to change the number by less than this.
@@ -24,6 +32,7 @@ NO_EFFECT = Region(-math.log(1.03), math.log(1.03))
 # cannot be false that it differs, and false that it has no effect. Holm's way would not do: bars without effect would
 # leave their shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
 ERROR = 0.05
+_OF_A_PAIR = "how far the effect of one depends on the other"
 Finding = Literal["certain", "no effect", "undecided"]
 
 
@@ -51,17 +60,20 @@ class Bar:
     is_part: bool = True
 
 
-def corners(factors: int) -> list[Corner]:
-    """All corners of so many factors, mine first and theirs last."""
-    return list(itertools.product((False, True), repeat=factors))
+def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
+    """Corners of up to MOST factors, mine first and theirs last. crossed: with both values of one more, the last."""
+    made = list(itertools.combinations(range(_FULL), 3))[: max(0, factors - _FULL)]
+    free = itertools.product((False, True), repeat=min(factors, _FULL))
+    measured = [(*corner, *(sum(corner[of] for of in three) % 2 == 1 for three in made)) for corner in free]
+    return [(*corner, last) for corner in measured for last in (False, True)] if crossed else measured
 
 
 def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float) -> list[Bar]:
     """The bars of a waterfall: a main effect for each factor, interactions (from three on), a remainder; then pairs.
 
-    terms: of the logarithm of the number, for every corner. printed: the number, above 0.
+    terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0.
     """
-    every, count = corners(len(factors)), len(factors)
+    every, count = list(terms), len(factors)
     signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
     effects = [{corner: sign * 2 / len(every) for corner, sign in of.items()} for of in signs]
     named = [(each.name, f"{each.mine} in place of {each.theirs}") for each in factors]
@@ -76,12 +88,14 @@ def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float
     named.append(("remainder", "their settings here, over the printed number: the device and all that is not named"))
     sizes.append(left._replace(value=left.value - math.log(printed)))
     parts = len(sizes)
+    mixed: dict[tuple[float, ...], list[str]] = {}
     for first, second in itertools.combinations(range(count), 2):
-        both = {corner: signs[first][corner] * signs[second][corner] * 4 / len(every) for corner in every}
-        named.append(
-            (f"{factors[first].name} x {factors[second].name}", "how far the effect of one depends on the other")
-        )
-        sizes.append(_sum(both, terms))
+        both = tuple(signs[first][corner] * signs[second][corner] for corner in every)
+        mixed.setdefault(both, []).append(f"{factors[first].name} x {factors[second].name}")
+    for both, pairs in mixed.items():
+        words = "the sum of these: they are not separated" if len(pairs) > 1 else _OF_A_PAIR
+        named.append((" + ".join(pairs), words))
+        sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
     level = ERROR / len(sizes)
     return [
         Bar(*words, size, _finding(size, level), level, number < parts)

@@ -1,8 +1,7 @@
-"""`invoke explain`: both ends and all corners between them are measured, and the waterfall is printed and written."""
+"""`invoke explain`: both ends and corners between them are measured, and the waterfall is printed and written."""
 
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import tomlkit
@@ -12,10 +11,9 @@ from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.ratios import as_ratio
-from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain import page
+from tsuishi.extras.explain.design import MOST, Corner, Factor, bars, corners
 from tsuishi.report.output import checked
-from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.report.sections.beside_published import terms_of
 from tsuishi.specs.case import MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
@@ -23,14 +21,12 @@ from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.verdicts.evidence import Evidence, evidence_of
 
-# The most factors: sixteen corners. More would be a fractional design, which mixes effects.
-_MOST = 4
 # Rounds without --repetitions.
 _ROUNDS = "3"
 
 
 def explain(chain: Chain) -> None:
-    """Find the number, measure all corners, print the bars, and write them beside the report.
+    """Find the number, measure the corners, print the bars, and write them beside the report.
 
     Raises UserError where nothing differs, too much does, or a corner cannot be measured.
     """
@@ -54,10 +50,7 @@ def explain(chain: Chain) -> None:
     if run is None:
         return
     terms = _terms(evidence_of(run, inner.suites, inner.published), number, changed, mine, theirs)
-    lines = told(number, bars(factors, terms, number.value))
-    page = sub.session.settings.reports / sub.run_id / "explain.md"
-    page.write_text("\n".join([f"# {number.text} ({number.column}), explained\n", *lines, ""]), encoding="utf-8")
-    for line in (*lines, "", f"written: {page}"):
+    for line in page.write(sub.session.settings.reports / sub.run_id, number, bars(factors, terms, number.value)):
         say(line)
 
 
@@ -83,13 +76,13 @@ def _factors(
             f"nothing differs from the printed case ({number.case}, in {theirs.name}): say what does, by --mine "
             "axis=value,axis=value or --mine-env"
         )
-    if len(factors) > _MOST:
-        raise UserError(f"{len(factors)} settings differ, and at most {_MOST} are separated: leave some out")
+    if len(changed) > MOST:
+        raise UserError(f"{len(changed)} settings differ, and at most {MOST} are separated: leave some out")
     return factors
 
 
 def _widen(path: Path, changed: Mapping[str, Value]) -> None:
-    """Give each case of a suite, which has their settings, mine as well: all corners."""
+    """Give each case of a suite, which has their settings, mine as well: the corners of the design."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     groups = tomlkit.aot()
     for group, corner in itertools.product(document["groups"].unwrap(), corners(len(changed))):
@@ -105,7 +98,7 @@ def _terms(
     """The terms of all corners. Raises UserError for a corner without a number: its factor cannot be separated."""
     several = mine.name != theirs.name
     terms = {}
-    for corner in corners(len(changed) + several):
+    for corner in corners(len(changed), crossed=several):
         wanted: dict[str, Value | None] = {
             axis: number.axes.get(axis) if is_theirs else value
             for (axis, value), is_theirs in zip(changed.items(), corner, strict=False)
@@ -121,26 +114,3 @@ def _terms(
             raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
         terms[corner] = found[0]
     return terms
-
-
-def told(number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
-    """A sentence, and a table of the bars."""
-    parts_of_sum = [bar for bar in found if bar.is_part]
-    whole = math.exp(math.fsum(bar.size.value for bar in parts_of_sum))
-    named = [bar for bar in parts_of_sum[:-1] if bar.finding == "certain"]
-    parts = ", ".join(f"{bar.name} explains {ratio_text(as_ratio(bar.size, bar.level))}" for bar in named)
-    left = parts_of_sum[-1]
-    where = f"with {number.hardware or 'its device'} and all that is not named"
-    first = (
-        f"Mine is {digits(whole)} times the printed {number.text} ({number.column}): "
-        f"{parts or 'no setting is certain to explain a part'}; "
-        f"{ratio_text(as_ratio(left.size, left.level))} remains, {where}."
-    )
-    rows = [
-        f"| {bar.name} | {ratio_text(as_ratio(bar.size, bar.level))} | {bar.finding} | {bar.words} |" for bar in found
-    ]
-    notes = (
-        "Effects are those on this machine. The product down to the remainder is mine over printed. Intervals are of "
-        "my trials alone, and hold together in 95 of 100 explanations; a printed number has none."
-    )
-    return [first, "", "| | mine over printed | | |", "|---|---|---|---|", *rows, "", notes]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def explain(ctx: "ChainContext") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
-    Both ends and all combinations between them are measured here, in random order within rounds. At most four settings
-    may differ. With --beside, two runs are compared, and nothing is measured.
+    Both ends and combinations between them are measured here, in random order within rounds: all of up to four
+    settings, sixteen of five to eight. With --beside, two runs are compared, and nothing is measured.
     """
     from tsuishi.extras.explain import explaining, suspects
 
