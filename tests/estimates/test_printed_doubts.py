@@ -49,6 +49,20 @@ def test_rate_time_and_batch_contradict_each_other_in_a_row_or_by_one_factor_in_
     assert doubts(table([(3, 21333.0), (0, 1.0)])[:2], NONE) == [], "3 images/s may be 2.5 or 3.5"
 
 
+@pytest.mark.parametrize("row", range(7))
+def test_a_total_that_is_not_the_first_epoch_and_the_rest(row: int) -> None:
+    """In a real table, whose columns are network, batch, first and later epoch, and all of a hundred epochs."""
+    (source,) = (each for each in read_sources(Checkout().published, WORDS) if each.name == "torch-2080ti")
+    table = source.numbers[-2]
+    rows = [list(each) for each in table.rows]
+    right = float(rows[row][4])
+    rows[row][4] = int(str(round(right))[:-1])
+    lost = table.model_copy(update={"rows": tuple(map(tuple, rows))})
+    doubt = only([each for each in doubts_about([lost], source.hardware, WORDS, {}) if each.kind == "impossible"])
+    assert (doubt.check, doubt.cells[0].text) == ("total", str(rows[row][4]))
+    assert doubt.likely == pytest.approx(right, rel=0.01)
+
+
 def test_a_rate_above_the_limit_of_the_card_is_impossible() -> None:
     work = KnownWork({"resnet50": 4_089_184_256}, {"card": {"fp32": 13.4e12}})
     training: dict[str, Any] = {"mode": "training", "precision": "fp32", "devices": 1}

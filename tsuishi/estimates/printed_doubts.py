@@ -17,6 +17,8 @@ import numpy as np
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, STRATEGY
 
 _RATE, _STEP = "throughput_images_per_s", "step_s"
+# All epochs, the first, and a later epoch.
+_TOTAL, _FIRST, _LATER = "total_s", "first_epoch_s", "median_epoch_s"
 # Endings of times of work that is the same on any number of devices.
 _WHOLE = ("_run_s", "_epoch_s")
 # Rate x time may differ from the batch by this share, and by the rounding of the last printed digits: a mean of rates
@@ -82,7 +84,7 @@ class KnownWork:
 
 def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
-    impossible = [*_products(cells), *_above_limits(cells, work)]
+    impossible = [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
     wrong = {id(cell) for doubt in impossible for cell in doubt.cells}
     rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
     return [*impossible, *_superlinear(rest), *_constant(rest), *_outliers(rest), *_repeated(rest)]
@@ -103,19 +105,44 @@ def _last_digit(text: str) -> float:
     return 0.5 / float(digits) if digits else 1.0
 
 
+def _together(cells: Iterable[PrintedCell], *quantities: str) -> Iterator[list[PrintedCell]]:
+    """The numbers of a case in all of these quantities, in their order."""
+    cases: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
+    for cell in cells:
+        cases[cell.line, tuple(sorted(cell.axes.items()))][cell.quantity] = cell
+    for of_case in cases.values():
+        if of_case.keys() >= {*quantities}:
+            yield [of_case[quantity] for quantity in quantities]
+
+
+def _totals(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
+    """Totals that are not the first epoch and the rest, where most rows of a line agree on the number of epochs."""
+    lines: dict[str, list[tuple[float, list[PrintedCell]]]] = defaultdict(list)
+    for total, first, later in _together(cells, _TOTAL, _FIRST, _LATER):
+        if later.value > 0:
+            lines[total.line].append((1 + (total.value - first.value) / later.value, [total, first, later]))
+    for found in lines.values():
+        middle = statistics.median(epochs for epochs, _ in found)
+        off = [each for each in found if abs(each[0] / middle - 1) > _PRODUCT] if middle > 1 else []
+        if len(off) * 2 >= len(found) or len(found) < 3:
+            continue
+        for epochs, (total, first, later) in off:
+            why = (
+                f"{total.text} s are {first.text} s and {epochs - 1:.3g} times {later.text} s; "
+                f"other rows have {middle - 1:.3g} later epochs"
+            )
+            likely = first.value + (middle - 1) * later.value
+            yield PrintedDoubt("impossible", "total", (total, first, later), why, likely)
+
+
 def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
-    by_case: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
-    for cell in cells:
-        if cell.quantity in (_RATE, _STEP) and isinstance(cell.axes.get(BATCH_SIZE), int):
-            by_case[cell.line, tuple(sorted(cell.axes.items()))][cell.quantity] = cell
     lines: dict[str, list[tuple[float, float, PrintedCell, PrintedCell]]] = defaultdict(list)
-    for (line, _), pair in by_case.items():
-        if len(pair) == 2:
-            rate, step = pair[_RATE], pair[_STEP]
-            factor = rate.value * step.value / float(rate.axes[BATCH_SIZE])
-            open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
-            lines[line].append((factor, open_by, rate, step))
+    sized = [cell for cell in cells if isinstance(cell.axes.get(BATCH_SIZE), int)]
+    for rate, step in _together(sized, _RATE, _STEP):
+        factor = rate.value * step.value / float(rate.axes[BATCH_SIZE])
+        open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
+        lines[rate.line].append((factor, open_by, rate, step))
     for line, found in lines.items():
         off = [each for each in found if abs(each[0] - 1) > each[1]]
         middle = statistics.median(factor for factor, *_ in found)
