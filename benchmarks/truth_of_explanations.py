@@ -23,7 +23,9 @@ def rows() -> Iterator[Row]:
     """Every row, in the order of docs/certainty.md."""
     for factors in (1, 3, 5, 8):
         for scatter in (0.01, 0.03, 0.10):
-            name = f"{factors} settings of no effect, scatter {100 * scatter:g} %: a setting is blamed"
+            name = (
+                f"{factors} setting{'s' * (factors > 1)} of no effect, scatter {100 * scatter:g} %: a setting is blamed"
+            )
             yield Row(name, 0.05, blamed(factors, {}, scatter))
     noisy = "5 settings of no effect, one of 16 corners scatters 10 times as much: a setting is blamed"
     yield Row(noisy, 0.05, blamed(5, {}, 0.03, noisy=10.0))

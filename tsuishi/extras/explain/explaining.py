@@ -11,7 +11,7 @@ from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.intervals import Term
-from tsuishi.extras.explain import page
+from tsuishi.extras.explain import waterfall
 from tsuishi.extras.explain.design import MOST, Corner, Factor, bars, corners
 from tsuishi.report.output import checked
 from tsuishi.report.sections.beside_published import terms_of
@@ -50,7 +50,7 @@ def explain(chain: Chain) -> None:
     if run is None:
         return
     terms = _terms(evidence_of(run, inner.suites, inner.published), number, changed, mine, theirs)
-    for line in page.write(sub.session.settings.reports / sub.run_id, number, bars(factors, terms, number.value)):
+    for line in waterfall.write(sub.session.settings.reports / sub.run_id, number, bars(factors, terms, number.value)):
         say(line)
 
 

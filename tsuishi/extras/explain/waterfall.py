@@ -19,14 +19,14 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 def write(folder: Path, number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
     """Write explain.md and explain.svg. Returns the lines for the screen."""
     lines, page = _told(number, found), folder / "explain.md"
-    (folder / "explain.svg").write_text(to_svg(waterfall(found), "explain"), encoding="utf-8")
+    (folder / "explain.svg").write_text(to_svg(drawing(found), "explain"), encoding="utf-8")
     picture = "![The bars, from the printed number to mine](explain.svg)"
     said = [f"# {number.text} ({number.column}), explained", "", *lines[:2], picture, "", *lines[2:], ""]
     page.write_text("\n".join(said), encoding="utf-8")
     return [*lines, "", f"written: {page}"]
 
 
-def waterfall(found: Sequence[Bar]) -> dict[str, Any]:
+def drawing(found: Sequence[Bar]) -> dict[str, Any]:
     """The bars of the sum, each from where the last has ended: from the printed number, at 1, to mine. Logarithmic."""
     *settings, left = [bar for bar in found if bar.is_part]
     steps = [left, *settings]
