@@ -62,6 +62,20 @@ def test_a_name_inside_of_another_is_not_asked_about() -> None:
     assert pick(numbers(SIZES), "seres", "", ()).text == "90.1"
 
 
+def test_a_number_in_a_row_is_whole_and_words_may_be_of_any_script() -> None:
+    batches = "model,batch size,inference img/s\nvgg16,8,OOM\nvgg16,64,210\nvgg16,128,220\n"
+    of = adopted(batches, "t.csv")
+    with pytest.raises(UserError, match=r"^--row vgg16 8: .*no case here \(") as caught:
+        pick(numbers_of_tables(of, WORDS.axes), "vgg16 8", "", refused_in(of))
+    assert "OOM" in str(caught.value)
+    assert pick(numbers(batches, "t.csv"), "vgg16 128", "", ()).text == "220"
+    japanese = numbers("model,batch size,inference 速度 img/s\nresnet50,16,1200\n", "t.csv")
+    assert pick(japanese, "resnet50", "速度", ()).text == "1200"
+    assert why_not(japanese, "resnet50 訓練").startswith("--row resnet50 訓練: no row has these words")
+    assert "has no such column" in why_not(japanese, "resnet50", "時間")
+    assert why_not(japanese, "—").startswith("--row —: no row has these words")
+
+
 def test_several_cases_are_a_question_with_the_words_that_tell_them_apart() -> None:
     asked = why_not(numbers(SIZES), "resnet18")
     assert asked.startswith("--row resnet18 is in 2 cases: “160” (187.86 in infer_samples_per_sec); “224” (117.15 in")

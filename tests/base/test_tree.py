@@ -63,6 +63,14 @@ def test_a_later_version_replaces_what_nobody_changed_and_leaves_the_rest(ours: 
     assert hashlib.sha256(b"newer").hexdigest() in (folder / MANIFEST).read_text()
 
 
+def test_a_tree_whose_writing_was_killed_is_completed(ours: Checkout, tmp_path: Path) -> None:
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    (folder / "tasks.py").write_bytes((ours.root / "tasks.py").read_bytes())
+    assert write_tree(folder, ours) == []
+    assert {"tasks.py", "invoke.yaml", MANIFEST} <= files_in(folder)
+
+
 def test_a_folder_with_other_files_of_these_names_is_refused(ours: Checkout, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()

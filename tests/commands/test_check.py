@@ -87,12 +87,14 @@ def test_a_number_of_a_source_is_checked_in_five_lines(tsuishi: Installed) -> No
 
 def test_the_answer_as_markdown_and_a_row_that_is_no_case(tsuishi: Installed, tmp_path: Path) -> None:
     words = ("check", "conv2d-gce", "--row", "SciPy", "--env", "host", "--repetitions", "3", "--markdown")
-    done = tsuishi(*words, "--in", str(tmp_path / "here"))
+    done = tsuishi(*words, "--in", "here", "--lang", "ja", folder=tmp_path)
     assert re.search(r"^\| mine \| \S+\sms \[\S+ \S+\], 3 trials in host on ", done.stdout, re.M), (
         done.stdout + done.stderr
     )
     assert "| compared | mine is " in done.stdout
     assert (tmp_path / "here" / "tasks.py").exists()
+    (page,) = re.findall(r"^the page: (.*)$", done.stdout, re.M)
+    assert Path(page).exists()
     # What lies there already is its user's.
     own = tmp_path / "here" / "reports" / "published" / "own.toml"
     own.write_bytes((REAL.published / "conv2d-gce.toml").read_bytes())

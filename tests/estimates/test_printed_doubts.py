@@ -64,6 +64,30 @@ def test_a_total_that_is_not_the_first_epoch_and_the_rest(row: int) -> None:
     assert doubt.likely == pytest.approx(right, rel=0.01)
 
 
+def totals(*rows: tuple[str, str, str]) -> list[PrintedCell]:
+    names = ("total_s", "first_epoch_s", "median_epoch_s")
+    return [
+        cell(name, text, model=f"n{row}")
+        for row, texts in enumerate(rows)
+        for name, text in zip(names, texts, strict=True)
+    ]
+
+
+def test_other_numbers_of_epochs_and_rounded_seconds_are_no_contradiction() -> None:
+    ten = [("101", "11", "10"), ("202", "22", "20"), ("303", "33", "30")]
+    assert doubts(totals(*ten, ("1010", "20", "10"), ("2020", "40", "20")), NONE) == []
+    (one,) = doubts(totals(*ten, ("1010", "20", "10")), NONE)
+    assert one.reason == "1010 s are 20 s and 99 times 10 s; other rows have 9 later epochs"
+    twenty = [("202", "12", "10"), ("404", "24", "20"), ("606", "36", "30")]
+    assert doubts(totals(*twenty, ("28", "1", "1"), ("49", "2", "2")), NONE) == []
+
+
+def test_runs_that_failed_and_are_printed_as_zeros_are_not_checked() -> None:
+    failed = [(cell(RATE, "0", model=f"n{row}"), cell(STEP, "0", model=f"n{row}")) for row in range(3)]
+    right = cell(RATE, "800", model="right"), cell(STEP, "80", scale=0.001, model="right")
+    assert doubts([each for pair in (*failed, right) for each in pair], NONE) == []
+
+
 def test_a_rate_above_the_limit_of_the_card_is_impossible() -> None:
     work = KnownWork({"resnet50": 4_089_184_256}, {"card": {"fp32": 13.4e12}})
     training: dict[str, Any] = {"mode": "training", "precision": "fp32", "devices": 1}

@@ -1,11 +1,11 @@
 """One printed number of a table or a source, found by the words of its row."""
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
-from tsuishi.adopt.printed_values import plain
 from tsuishi.base.errors import UserError
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
@@ -22,10 +22,23 @@ _SHOWN = 8
 
 
 def _has(texts: Iterable[str], words: str) -> int:
-    cells, asked = {*map(plain, texts)}, [plain(word) for word in words.split() if plain(word)]
-    if plain(words) in cells or cells.issuperset(asked):
+    """2 where each word is a cell, or all words are one; 1 where each is a part of a cell; else 0.
+
+    A word of digits is no part of a longer number: 8 is not 128.
+    """
+    every = [*texts]
+    cells, numbers = {*map(_letters, every)}, {number for text in every for number in re.findall(r"\d+", text)}
+    asked = [letters for word in words.split() if (letters := _letters(word))]
+    if not asked:
+        return 0
+    if _letters(words) in cells or cells.issuperset(asked):
         return 2
-    return int(all(any(word in cell for cell in cells) for word in asked))
+    return int(all(word in numbers if word.isdecimal() else any(word in cell for cell in cells) for word in asked))
+
+
+def _letters(text: str) -> str:
+    """A text in lower case, its letters and digits of any script."""
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[CheckableNumber]:
@@ -138,9 +151,9 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     if not found:
         raise _not_there(numbers, row, refused)
     if column:
-        exact = [each for each in found if plain(each.column) == plain(column)]
+        exact = [each for each in found if _letters(each.column) == _letters(column)]
         columns = dict.fromkeys(each.column for each in found)
-        found = exact or [each for each in found if plain(column) in plain(each.column)]
+        found = exact or [each for each in found if _letters(column) in _letters(each.column)]
         if not found:
             raise UserError(f"--column {column}: row {row} has no such column; it has {', '.join(columns)}")
     cases = {(tuple(each.axes.items()), each.hardware, each.framework): each for each in reversed(found)}

@@ -28,20 +28,22 @@ PARTS = (
 def write_tree(folder: Path, checkout: Checkout) -> list[str]:
     """Write the files of a checkout into a folder, or bring an earlier tree up to date; returns the files left alone.
 
-    Raises UserError for a folder with a file of these names that no tree has written.
+    Raises UserError for a folder with another file of these names that no tree has written.
     """
     before, written, left = _manifest(folder), {}, []
-    given = dict(_files(checkout.root))
-    if not before and (there := next((name for name in given if (folder / name).exists()), "")):
-        raise UserError(f"{folder / there}: there already, and not from `init`: give a new folder")
-    for name, source in given.items():
-        content, target = source.read_bytes(), folder / name
+    given = {name: (source.read_bytes(), folder / name) for name, source in _files(checkout.root)}
+    for content, target in () if before else given.values():
+        if target.exists() and not (target.is_file() and target.read_bytes() == content):
+            raise UserError(f"{target}: there already, and not from `init`: give a new folder")
+    for name, (content, target) in given.items():
         digest = hashlib.sha256(content).hexdigest()
         if target.is_file() and (now := files.sha256_of(target)) != digest and now != before.get(name):
             left.append(name)
         elif not target.is_file() or now != digest:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            whole = target.with_name(f".{target.name}.new")  # a killed call leaves no half of a file
+            whole.write_bytes(content)
+            whole.replace(target)
         written[name] = digest
     for name in before.keys() - given.keys():
         if (folder / name).is_file() and files.sha256_of(folder / name) == before[name]:

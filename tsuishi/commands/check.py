@@ -1,5 +1,6 @@
 """`invoke check`: one printed number, measured here in a folder of its own; `invoke init`, which makes a folder."""
 
+import math
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ from tsuishi.plan.session import Session
 from tsuishi.report.output import checked
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.specs.case import DEVICES, SUITE
-from tsuishi.specs.checkable import CheckableNumber
+from tsuishi.specs.checkable import CheckableNumber, of_usual_values
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import Hardware, Numbers, read_sources
@@ -79,12 +80,12 @@ def find(chain: Chain) -> Found:
     known = () if Path(given).exists() else read_sources(session.checkout.published, session.words)
     if source := next((source for source in known if source.name == given), None):
         numbers = numbers_of_source(source)
-        number = pick(numbers, row, column, ())
+        number = _above_zero(pick(numbers, row, column, ()))
         doubt = _doubt(session, number, source.numbers, source.hardware)
         return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, source=given)
     adoption = adopted(chain, name)
     numbers = numbers_of_tables(adoption, session.words.axes)
-    number = pick(numbers, row, column, refused_in(adoption))
+    number = _above_zero(pick(numbers, row, column, refused_in(adoption)))
     doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
     _leave_out_others(adoption, number)
     return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, adoption=adoption)
@@ -92,7 +93,7 @@ def find(chain: Chain) -> Found:
 
 def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
     """A folder with a tree of its own and a suite with the case of the number; returns it, and the suite's name."""
-    folder = home.expanded(chain.options.text("in") or home.data() / "checks" / found.name)
+    folder = home.expanded(chain.options.text("in") or home.data() / "checks" / found.name).absolute()
     checkout = chain.session.checkout
     if found.adoption is None:
         made, suite = _made(folder, checkout, {found.source}), str(found.number.axes[SUITE])
@@ -125,10 +126,10 @@ def check(chain: Chain) -> None:
         if run is None:
             return
         lines = checked.lines(run, inner, number, environment, found.doubt)
+        page = report_runs.report_folder(sub.session, [run], "") / "index.html"
         if checked.is_supported(run):
             break
     chain.end_with(sub.exit_code)
-    page = sub.session.settings.reports / sub.run_id / "index.html"
     for line in (checked.markdown if options.has("markdown") else checked.plain)(lines):
         say(line)
     say("")
@@ -167,13 +168,25 @@ def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:
     adoption.tables = [table for table in adoption.tables if table.reading.numbers]
 
 
+def _above_zero(number: CheckableNumber) -> CheckableNumber:
+    """The number. Raises UserError where no ratio to it is possible."""
+    if number.value <= 0:
+        raise UserError(f"{number.text} is printed ({number.place}): no number has a ratio to it")
+    return number
+
+
 def _doubt(session: Session, number: CheckableNumber, numbers: Iterable[Numbers], hardware: Iterable[Hardware]) -> str:
     """Why a number is doubted, by the numbers beside it; empty where it is not."""
     sheets = read_table(session.checkout.images).data_sheets
     found = doubts_about(numbers, hardware, session.words, sheets)
     case = {axis: value for axis, value in number.axes.items() if axis != SUITE}
     this = case, number.quantity
-    of = [each for each in found if any((cell.axes, cell.quantity) == this for cell in each.cells)]
+    of = [
+        each
+        for each in found
+        for cell in each.cells
+        if (cell.axes, cell.quantity) == this and (cell.readings > 1 or math.isclose(cell.value, number.value))
+    ]
     return f"{of[0].kind}: {of[0].reason}" if of else ""
 
 
@@ -203,6 +216,7 @@ def _narrow(path: Path, session: Session, number: CheckableNumber) -> None:
     ]
     if not cases:
         raise UserError(f"suites/{path.name} has no case of this number in the profile {session.choice.profile}")
+    cases = of_usual_values(cases, lambda each: each[0].values, number.axes, session.words.usual)
     document = tomlkit.parse((session.checkout.suites / path.name).read_text(encoding="utf-8"))
     for key in ("axes", "questions", "groups"):
         document.pop(key, None)

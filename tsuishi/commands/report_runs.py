@@ -61,7 +61,7 @@ def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
 def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[RunDirectory] = ()) -> None:
     """Make the report of these runs, held against the runs of a baseline if there are any."""
     begun, session, options = time.monotonic(), chain.session, chain.options
-    out = _folder(session, runs, options.text("out"))
+    out = report_folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
     # The charts of a report that is made again are kept.
     is_new, every = not out.exists(), options.has("all_charts")
@@ -136,7 +136,7 @@ def _machines(run: RunDirectory) -> list[MachineRecord]:
     return found
 
 
-def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
+def report_folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
     """The folder of a report, by its given name or the ids of its runs, and by its language if that is not English.
 
     Many ids are too long for a file system: then their beginning stands, with a digest of all. Raises UserError for a

@@ -118,18 +118,25 @@ def _together(cells: Iterable[PrintedCell], *quantities: str) -> Iterator[list[P
 def _totals(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Totals that are not the first epoch and the rest, where most rows of a line agree on the number of epochs."""
     lines: dict[str, list[tuple[float, list[PrintedCell]]]] = defaultdict(list)
-    for total, first, later in _together(cells, _TOTAL, _FIRST, _LATER):
-        if later.value > 0:
-            lines[total.line].append((1 + (total.value - first.value) / later.value, [total, first, later]))
+    for case in _together([cell for cell in cells if cell.value > 0], _TOTAL, _FIRST, _LATER):
+        total, first, later = case
+        lines[total.line].append((1 + (total.value - first.value) / later.value, case))
     for found in lines.values():
         middle = statistics.median(epochs for epochs, _ in found)
-        off = [each for each in found if abs(each[0] / middle - 1) > _PRODUCT] if middle > 1 else []
+        off = [
+            (epochs, case)
+            for epochs, case in found
+            if middle > 1 and abs(epochs / middle - 1) > _PRODUCT + sum(_last_digit(cell.text) for cell in case)
+        ]
         if len(off) * 2 >= len(found) or len(found) < 3:
             continue
         for epochs, (total, first, later) in off:
+            # Two rows that agree with each other were trained for another number of epochs.
+            if sum(abs(epochs / other - 1) <= _PRODUCT for other, _ in off) > 1:
+                continue
             why = (
                 f"{total.text} s are {first.text} s and {epochs - 1:.3g} times {later.text} s; "
-                f"other rows have {middle - 1:.3g} later epochs"
+                f"other rows have {middle - 1:.0f} later epochs"
             )
             likely = first.value + (middle - 1) * later.value
             yield PrintedDoubt("impossible", "total", (total, first, later), why, likely)
@@ -139,7 +146,7 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
     lines: dict[str, list[tuple[float, float, PrintedCell, PrintedCell]]] = defaultdict(list)
     sized = [cell for cell in cells if isinstance(cell.axes.get(BATCH_SIZE), int)]
-    for rate, step in _together(sized, _RATE, _STEP):
+    for rate, step in _together([cell for cell in sized if cell.value > 0], _RATE, _STEP):
         factor = rate.value * step.value / float(rate.axes[BATCH_SIZE])
         open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
         lines[rate.line].append((factor, open_by, rate, step))

@@ -1,9 +1,13 @@
 """A printed number that can be checked here: its place in a table or a source, and its case."""
 
 import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from tsuishi.specs.case import SUITE, Value
+from tsuishi.specs.case import PROTOCOL, SUITE, Value
+
+_Of = TypeVar("_Of")
 
 # What tables call a framework that we call otherwise.
 _NAMES = {"torch": "pytorch"}
@@ -43,3 +47,18 @@ class CheckableNumber:
         said = self.software.get(_NAMES.get(framework, framework), "") or self.software.get(framework, "")
         release = re.match(r"\d+(\.\d+)+", said)
         return release[0] if release else ""
+
+
+def of_usual_values(
+    found: Sequence[_Of], axes: Callable[[_Of], Mapping[str, Any]], named: Collection[str], usual: Mapping[str, Value]
+) -> list[_Of]:
+    """Of each protocol, those whose axes have usual values but for the axes `named`; of a protocol without such, all.
+
+    A printed number says few axes: a case that departs from the usual in another axis is another case.
+    """
+
+    def departs(each: _Of) -> bool:
+        return any(axes(each).get(axis, value) != value for axis, value in usual.items() if axis not in named)
+
+    plain = {axes(each).get(PROTOCOL) for each in found if not departs(each)}
+    return [each for each in found if axes(each).get(PROTOCOL) not in plain or not departs(each)]

@@ -71,6 +71,14 @@ def test_pairs_that_a_fraction_mixes_share_a_bar() -> None:
     assert math.prod(times(found).values()) == pytest.approx(1.2)
 
 
+def test_of_eight_factors_sixteen_corners_say_nothing_of_interactions() -> None:
+    eight = [Factor(name, "on", "off") for name in "abcdefgh"]
+    together = measured(lambda corner: 0.7 * (not any(corner[:3])), 0.0, 0, factors=8)
+    found = bars(eight, together, 1.0)
+    assert "interactions" not in times(found)
+    assert math.prod(times(found).values()) == pytest.approx(math.exp(0.7))
+
+
 def test_bars_add_up_to_mine_over_printed_and_interactions_have_a_bar() -> None:
     found = bars(FACTORS, measured(planted, 0.0, 0), printed=200.0)
     ratio = math.prod(times(found).values())

@@ -44,6 +44,8 @@ def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> N
     ("mine", "message"),
     [
         ("images=840", "nothing differs from the printed case ("),
+        ("warmed=none", "nothing differs from the printed case ("),
+        ("protocol=steady", "--mine: a protocol is a way to measure, and no setting"),
         ("image=84", "--mine: unknown axis 'image'"),
         ("implementation=framework", "not separable: no number of implementation=framework in host"),
     ],

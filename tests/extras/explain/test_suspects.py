@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
+from tsuishi.extras.explain.suspects import _differ
 
 pytestmark = pytest.mark.runs
+
+
+def test_of_long_records_each_key_that_differs_is_a_suspect() -> None:
+    limits = {f"limit_{number:02}": 1024 for number in range(20)}
+    (found,) = _differ("limits", limits, {**limits, "limit_19": 65536}, "set it alike")
+    assert found == ("limits: limit_19", "1024", "65536", "set it alike")
 
 
 def run(root: Path, name: str) -> None:

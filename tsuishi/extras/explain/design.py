@@ -69,7 +69,7 @@ def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
 
 
 def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float) -> list[Bar]:
-    """The bars of a waterfall: a main effect for each factor, interactions (from three on), a remainder; then pairs.
+    """The bars of a waterfall: main effects, interactions (of three to seven factors), a remainder; then pairs.
 
     terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0.
     """
@@ -82,8 +82,9 @@ def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float
         rest = {corner: -math.fsum(weights[corner] for weights in effects) for corner in every}
         rest[every[0]] += 1.0
         rest[every[-1]] -= 1.0
-        named.append(("interactions", "the difference of the ends without the bars above"))
-        sizes.append(_sum(rest, terms))
+        if any(abs(weight) > 1e-12 for weight in rest.values()):  # eight factors take all that sixteen corners say
+            named.append(("interactions", "the difference of the ends without the bars above"))
+            sizes.append(_sum(rest, terms))
     left = contrast([(1.0, terms[every[-1]])])
     named.append(("remainder", "their settings here, over the printed number: the device and all that is not named"))
     sizes.append(left._replace(value=left.value - math.log(printed)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import tomlkit
 
 from tsuishi.base.errors import UserError
-from tsuishi.commands import check
+from tsuishi.commands import check, report_runs
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.intervals import Term
@@ -15,7 +15,7 @@ from tsuishi.extras.explain import waterfall
 from tsuishi.extras.explain.design import MOST, Corner, Factor, bars, corners
 from tsuishi.report.output import checked
 from tsuishi.report.sections.beside_published import terms_of
-from tsuishi.specs.case import MODEL, Value
+from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import ENVIRONMENT
@@ -36,11 +36,14 @@ def explain(chain: Chain) -> None:
     theirs = check.nearest_environments(found)[0]
     mine = _mine(chain, theirs)
     settings = case_of("mine", options.text("mine"), chain.session.words)
-    changed = {axis: value for axis, value in settings.items() if number.axes.get(axis) != value}
-    factors = _factors(number, changed, mine, theirs)
+    usual = {**chain.session.words.usual, **number.axes}
+    changed = {axis: value for axis, value in settings.items() if usual.get(axis) != value}
+    factors = _factors(number, usual, changed, mine, theirs)
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
+    if found.doubt:
+        say(f"in doubt: {found.doubt}")
     for factor in factors:
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     environments = ",".join(dict.fromkeys((theirs.name, mine.name)))
@@ -50,7 +53,9 @@ def explain(chain: Chain) -> None:
     if run is None:
         return
     terms = _terms(evidence_of(run, inner.suites, inner.published), number, changed, mine, theirs)
-    for line in waterfall.write(sub.session.settings.reports / sub.run_id, number, bars(factors, terms, number.value)):
+    chain.end_with(sub.exit_code)
+    page = report_runs.report_folder(sub.session, [run], "")
+    for line in waterfall.write(page, number, bars(factors, terms, number.value)):
         say(line)
 
 
@@ -63,12 +68,18 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
 
 
 def _factors(
-    number: CheckableNumber, changed: Mapping[str, Value], mine: Environment, theirs: Environment
+    number: CheckableNumber,
+    printed: Mapping[str, Value],
+    changed: Mapping[str, Value],
+    mine: Environment,
+    theirs: Environment,
 ) -> list[Factor]:
-    """The settings that differ between both ends, in the order of `corners`."""
+    """The settings that differ between both ends, in the order of `corners`. printed: the values of axes."""
     if MODEL in changed:
         raise UserError("--mine: another network is another work, and no setting of the same")
-    factors = [Factor(axis, str(value), str(number.axes.get(axis, "usual"))) for axis, value in changed.items()]
+    if PROTOCOL in changed:
+        raise UserError("--mine: a protocol is a way to measure, and no setting")
+    factors = [Factor(axis, str(value), str(printed.get(axis, "usual"))) for axis, value in changed.items()]
     if mine.name != theirs.name:
         factors.append(Factor(ENVIRONMENT, mine.name, theirs.name))
     if not factors:

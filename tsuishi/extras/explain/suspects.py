@@ -3,7 +3,7 @@
 A difference is a suspect and not a cause: nothing is measured here. Each says how it could be separated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.base.errors import UserError
@@ -126,7 +126,10 @@ def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord) -> Iterat
 
 
 def _differ(what: str, one: Any, other: Any, how: str) -> Iterator[Suspect]:
-    """The suspect, where both values are known or one package is missing, and they differ."""
-    if one != other:
+    """The suspect, where both values are known or one package is missing, and they differ; of mappings each key."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _differ(f"{what}: {key}", one.get(key), other.get(key), how)
+    elif one != other:
         texts = [("not there" if each is None else str(each))[:_LONGEST] for each in (one, other)]
         yield Suspect(what, texts[0], texts[1], how)

@@ -63,12 +63,14 @@ def _told(number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
     whole = math.exp(math.fsum(bar.size.value for bar in parts_of_sum))
     named = [bar for bar in parts_of_sum[:-1] if bar.finding == "certain"]
     parts = ", ".join(f"{bar.name} explains {ratio_text(as_ratio(bar.size, bar.level))}" for bar in named)
+    others = [bar.name for bar in parts_of_sum[:-1] if bar.finding != "certain"]
     left = parts_of_sum[-1]
     where = f"with {number.hardware or 'its device'} and all that is not named"
     first = (
         f"Mine is {digits(whole)} times the printed {number.text} ({number.column}): "
         f"{parts or 'no setting is certain to explain a part'}; "
         f"{ratio_text(as_ratio(left.size, left.level))} remains, {where}."
+        + (f" Not certain: {', '.join(others)}." if others else "")
     )
     rows = [
         f"| {bar.name} | {ratio_text(as_ratio(bar.size, bar.level))} | {bar.finding} | {bar.words} |" for bar in found

@@ -101,9 +101,11 @@ def nearness(number: CheckableNumber, environment: Environment) -> str:
     ours = f"{environment.framework} {environment.release}"
     if not number.release:
         return f"{ours} (printed: no release)"
+    if number.framework and number.framework != environment.framework:
+        return f"{ours} (printed: {number.framework} {number.release})"
     printed = Version(number.release).release
     is_same = Version(environment.release).release[: len(printed)] == printed
-    return f"{ours} (as printed)" if is_same else f"{ours} (printed: {number.release}; the nearest here)"
+    return f"{ours} (as printed)" if is_same else f"{ours} (printed: {number.release})"
 
 
 def _tsuishi(checkout: Checkout) -> str:

@@ -16,6 +16,7 @@ from tsuishi.report.parts.standing import device_names
 from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
+from tsuishi.specs.checkable import of_usual_values
 from tsuishi.verdicts.evidence import Evidence
 
 # Quantities that time the same work on every machine.
@@ -62,13 +63,18 @@ class MeasuredNumber(NamedTuple):
 def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list[tuple[str, str, Term]]:
     """(case id, environment, term) of the cases with these axes that have the quantity.
 
-    `literal`, which is a source's own way, comes before `steady`. An axis of None: the case does not have it.
+    `literal`, which is a source's own way, comes before `steady`. An axis of None: the case has its usual value, or
+    does not have it. Axes that are not given have usual values, where there are such cases.
     """
+    usual = evidence.words.usual
+    wanted = {axis: usual.get(axis) if value is None else value for axis, value in axes.items()}
     found = [
         (case_id, column, term)
         for (case_id, column, name), term in evidence.terms.items()
-        if name == quantity and all(evidence.axes[case_id].get(axis) == value for axis, value in axes.items())
+        if name == quantity
+        and all(evidence.axes[case_id].get(axis, usual.get(axis)) == value for axis, value in wanted.items())
     ]
+    found = of_usual_values(found, lambda each: evidence.axes[each[0]], axes, usual)
     return sorted(found, key=lambda each: str(evidence.axes[each[0]].get(PROTOCOL)))
 
 
