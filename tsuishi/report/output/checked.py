@@ -1,5 +1,6 @@
 """The answer of `invoke check`: a printed number and ours, in lines that can be pasted into an issue."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -22,6 +23,10 @@ from tsuishi.specs.questions import ALIKE
 from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.verdicts.evidence import evidence_of
+
+# Words of a device's name that tables leave out, and words behind a name that make it the name of another device.
+_MAKERS = frozenset({"nvidia", "geforce", "tesla", "quadro", "amd", "intel", "r", "tm", "core", "cpu"})
+_VARIANTS = "ti|super|laptop|mobile|max|d|xt|xtx"
 
 
 def lines(
@@ -76,9 +81,20 @@ def _compared(found: MeasuredNumber, number: CheckableNumber) -> str:
         verdict = f"they differ: outside of {region}"
     else:
         verdict = f"undecided: the interval holds an end of {region}"
-    is_same = bool(found.device) and found.device.casefold() in number.hardware.casefold()
-    hardware = "the same device" if is_same else f"not on {number.hardware}: no verdict on the printed number"
+    hardware = (
+        "the same device"
+        if is_device(found.device, number.hardware)
+        else f"not on {number.hardware}: no verdict on the printed number"
+    )
     return f"mine is {ratio_text(found.times)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
+
+
+def is_device(device: str, printed: str) -> bool:
+    """Whether a printed text names this device: all words of its name but its makers', and no other variant of it."""
+    words = [word for word in re.findall(r"[a-z]+|\d+", device.casefold().partition("@")[0]) if word not in _MAKERS]
+    name = r"[\W_]*".join(words)
+    found = re.search(rf"(?<![a-z0-9]){name}(?![\s_-]*(?:{_VARIANTS})\b|[a-z0-9])", printed.casefold())
+    return any(word.isdecimal() for word in words) and found is not None  # "AMD EPYC" is the name of many
 
 
 def _among(number: CheckableNumber, found: MeasuredNumber, unit: str) -> str:
