@@ -174,7 +174,8 @@ def test_log_lines_on_stderr_are_read(ran: Path) -> None:
 
 def test_the_wall_time_between_lines_and_of_the_whole_script_stands_beside_what_it_printed(ran: Path) -> None:
     found = estimates(ran, "logs")
-    assert 0.02 <= found["between_step_s"][0] < 0.5
+    # The script sleeps 0.02 s between lines; a reader that the system wakes late sees the first line late.
+    assert 0.01 <= found["between_step_s"][0] < 0.5
     assert 0.1 <= found["script_s"][0] < 20
     assert found["script_s"][0] > 4 * found["between_step_s"][0]
 
