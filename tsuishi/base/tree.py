@@ -41,9 +41,7 @@ def write_tree(folder: Path, checkout: Checkout) -> list[str]:
             left.append(name)
         elif not target.is_file() or now != digest:
             target.parent.mkdir(parents=True, exist_ok=True)
-            whole = target.with_name(f".{target.name}.new")  # a killed call leaves no half of a file
-            whole.write_bytes(content)
-            whole.replace(target)
+            files.write_bytes(target, content)  # a killed call leaves no half of a file
         written[name] = digest
     for name in before.keys() - given.keys():
         if (folder / name).is_file() and files.sha256_of(folder / name) == before[name]:

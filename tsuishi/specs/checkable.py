@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tsuishi.specs.case import PROTOCOL, SUITE, Value
+from tsuishi.specs.selections import Selector
 
 _Of = TypeVar("_Of")
 
@@ -56,9 +57,6 @@ def of_usual_values(
 
     A printed number says few axes: a case that departs from the usual in another axis is another case.
     """
-
-    def departs(each: _Of) -> bool:
-        return any(axes(each).get(axis, value) != value for axis, value in usual.items() if axis not in named)
-
-    plain = {axes(each).get(PROTOCOL) for each in found if not departs(each)}
-    return [each for each in found if axes(each).get(PROTOCOL) not in plain or not departs(each)]
+    is_usual = Selector(usual=usual, free=named)
+    plain = {axes(each).get(PROTOCOL) for each in found if is_usual(axes(each))}
+    return [each for each in found if axes(each).get(PROTOCOL) not in plain or is_usual(axes(each))]

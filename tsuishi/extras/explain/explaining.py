@@ -36,9 +36,9 @@ def explain(chain: Chain) -> None:
     theirs = check.nearest_environments(found)[0]
     mine = _mine(chain, theirs)
     settings = case_of("mine", options.text("mine"), chain.session.words)
-    usual = {**chain.session.words.usual, **number.axes}
-    changed = {axis: value for axis, value in settings.items() if usual.get(axis) != value}
-    factors = _factors(number, usual, changed, mine, theirs)
+    printed = {**chain.session.words.usual, **number.axes}
+    changed = {axis: value for axis, value in settings.items() if printed.get(axis) != value}
+    factors = _factors(number, printed, changed, mine, theirs)
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")

@@ -17,6 +17,7 @@ from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text,
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.checkable import of_usual_values
+from tsuishi.specs.selections import Selector
 from tsuishi.verdicts.evidence import Evidence
 
 # Quantities that time the same work on every machine.
@@ -67,12 +68,12 @@ def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list
     does not have it. Axes that are not given have usual values, where there are such cases.
     """
     usual = evidence.words.usual
-    wanted = {axis: usual.get(axis) if value is None else value for axis, value in axes.items()}
+    wanted: dict[str, Any] = {axis: (usual.get(axis) if value is None else value,) for axis, value in axes.items()}
+    selects = Selector(wanted, usual=usual, free=usual)
     found = [
         (case_id, column, term)
         for (case_id, column, name), term in evidence.terms.items()
-        if name == quantity
-        and all(evidence.axes[case_id].get(axis, usual.get(axis)) == value for axis, value in wanted.items())
+        if name == quantity and selects(evidence.axes[case_id])
     ]
     found = of_usual_values(found, lambda each: evidence.axes[each[0]], axes, usual)
     return sorted(found, key=lambda each: str(evidence.axes[each[0]].get(PROTOCOL)))
