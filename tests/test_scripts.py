@@ -151,6 +151,7 @@ def log(root: Path, suite: str) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
+@pytest.mark.long
 def test_a_bar_counts_by_the_last_state_of_each_epoch(ran: Path) -> None:
     assert trial(ran, "bars")["status"] == "ok", trial(ran, "bars")["reason"]
     assert events(ran, "bars", "bar_rate") == [110.0, 110.0]

@@ -144,6 +144,7 @@ def fresh(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_a_virtual_environment_of_a_python_that_was_replaced_is_made_again_whatever_pip_is_configured_to_do(
     fresh: Path, tmp_path: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_virtual_environment_of_a_python_that_was_replaced_is_made_again_whate
     assert (again.returncode, again.stdout, again.stderr) == (0, "invoke list\n", "")
 
 
+@pytest.mark.long
 def test_of_several_first_commands_one_sets_up_and_the_others_wait(fresh: Path, tmp_path: Path) -> None:
     """They removed each other's .venv while it was made."""
     given = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}

@@ -86,6 +86,7 @@ def test_a_table_from_an_address_becomes_a_source_and_a_suite(tmp_path: Path, ro
     assert planned.returncode == 0, planned.stdout + planned.stderr
 
 
+@pytest.mark.long
 def test_without_a_licence_only_the_numbers_in_use_are_kept(tmp_path: Path, root: Path) -> None:
     table = theirs(tmp_path, licence="") / "results" / "bench-train-rtx3090.csv"
     done = invoke(root, "adopt", str(table), "--source", "bench")
@@ -98,6 +99,7 @@ def test_without_a_licence_only_the_numbers_in_use_are_kept(tmp_path: Path, root
     assert len(list(read_source(folder / "source.toml", vocabulary(root / "suites")).flat())) == 3
 
 
+@pytest.mark.long
 def test_an_altered_table_is_refused_and_a_corrected_map_is_read_again(tmp_path: Path, root: Path) -> None:
     invoke(
         root,
@@ -122,6 +124,7 @@ def test_an_altered_table_is_refused_and_a_corrected_map_is_read_again(tmp_path:
     assert "bench-train-rtx3090.csv: its SHA-256 is" in altered.stderr
 
 
+@pytest.mark.long
 def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_another_axis(
     tmp_path: Path, root: Path
 ) -> None:
@@ -149,6 +152,7 @@ def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_anothe
     assert "as time is left: 1 further question" in planned.stdout
 
 
+@pytest.mark.long
 def test_mistakes_are_one_line(tmp_path: Path, root: Path) -> None:
     folder = theirs(tmp_path)
     table = str(folder / "results" / "bench-train-rtx3090.csv")

@@ -133,6 +133,7 @@ def start_process(store: Store, site: Site) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.long
 def test_processes_that_want_the_same_file_download_it_once(store: Store, site: Site) -> None:
     site.faults = {WHEEL: dripping(1 << 18, 0.1)}
     children = [start_process(store, site) for _ in range(3)]
@@ -165,6 +166,7 @@ def test_a_download_that_is_killed_leaves_a_part_that_the_next_one_goes_on_with(
     assert store.files() == [f"{SHA256}/{WHEEL}"]
 
 
+@pytest.mark.long
 def test_a_waiting_process_takes_over_where_the_one_before_it_is_killed(store: Store, site: Site) -> None:
     site.faults = {WHEEL: dripping(1 << 16, 0.5)}
     part = store.cache.part(WHEEL, [SHA256])

@@ -51,6 +51,7 @@ def test_pips_file_is_read_also_over_several_lines(pip: Path, monkeypatch: pytes
     assert pip_sources().indexes == (DEFAULT_INDEX, "https://a/simple", "https://b/simple")
 
 
+@pytest.mark.long
 def test_a_variable_beats_the_install_section_beats_the_global_one(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "[global]\nindex-url = https://global/\n[wheel]\nindex-url = https://wheel/\n"
     configure(pip, text, monkeypatch)

@@ -399,6 +399,7 @@ def test_credentials_are_in_nothing_that_is_said_logged_or_kept(
     assert TOKEN.encode() not in kept
 
 
+@pytest.mark.long
 def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_takes_neither(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok")
     secret = f"https://ada:{TOKEN}@packages.example"

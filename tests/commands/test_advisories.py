@@ -83,6 +83,7 @@ def acknowledge(root: Path, **changed: str) -> None:
     (root / advisories.FILE).write_text(f"[[acknowledged]]\n{lines}")
 
 
+@pytest.mark.long
 def test_every_package_of_the_lock_is_asked_about_and_an_advisory_fails(root: Path, service: str) -> None:
     Osv.asked.clear()
     lines, fails, not_asked = advisories.check(root, TODAY, service)
@@ -94,6 +95,7 @@ def test_every_package_of_the_lock_is_asked_about_and_an_advisory_fails(root: Pa
     assert {"invoke", "pydantic", "pytest"} <= {*Osv.asked}
 
 
+@pytest.mark.long
 def test_what_is_acknowledged_is_said_and_does_not_fail_until_its_day(root: Path, service: str) -> None:
     acknowledge(root)
     lines, fails, _ = advisories.check(root, TODAY, service)
@@ -105,6 +107,7 @@ def test_what_is_acknowledged_is_said_and_does_not_fail_until_its_day(root: Path
     assert lines[0].endswith("(acknowledged until 2027-01-01, which is over)")
 
 
+@pytest.mark.long
 def test_an_entry_for_another_package_acknowledges_nothing_and_is_to_be_removed(root: Path, service: str) -> None:
     acknowledge(root, package='"pydantic"')
     lines, fails, _ = advisories.check(root, TODAY, service)
@@ -112,6 +115,7 @@ def test_an_entry_for_another_package_acknowledges_nothing_and_is_to_be_removed(
     assert "advisories.toml: CVE-2026-0001 on pydantic is not said any more: remove it" in lines
 
 
+@pytest.mark.long
 def test_where_nobody_answers_that_is_said_and_passes_for_nothing(root: Path) -> None:
     lines, fails, not_asked = advisories.check(root, TODAY, "http://127.0.0.1:9")
     assert (fails, not_asked) == (False, True)

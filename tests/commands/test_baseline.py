@@ -29,18 +29,21 @@ def test_a_slower_node_ends_with_4_and_leaves_files_for_ci(folder: Path) -> None
     assert {"junit.xml", "baseline.md"} <= {path.name for path in (folder / "reports" / "now").iterdir()}
 
 
+@pytest.mark.long
 def test_a_threshold_above_what_it_takes_longer_ends_with_0(folder: Path) -> None:
     result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--fail-on", "slower:1.5", "--out", "now")
     assert (result.returncode, result.stderr) == (0, "")
     assert "0 slower, 3 not slower" in result.stdout
 
 
+@pytest.mark.long
 def test_without_fail_on_what_is_slower_is_said_and_fails_nothing(folder: Path) -> None:
     result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--out", "now")
     assert (result.returncode, result.stderr) == (0, "")
     assert "by a threshold of 1: 3 slower" in result.stdout
 
 
+@pytest.mark.long
 def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
     single = str(folder / "results" / "20261101-080000-quick")
     result = invoke(folder, "report", "--run", NOW, "--baseline", single, "--fail-on", "slower", "--out", "folder")
@@ -49,6 +52,7 @@ def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
     assert "--fail-on slower: every case is open: it needs 3 sessions on each side\n" in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -70,6 +74,7 @@ def test_mistakes_are_a_line(folder: Path, arguments: tuple[str, ...], said: str
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_gate_over_nothing_ends_with_a_code_of_its_own_and_says_which(folder: Path) -> None:
     """No case of the baseline is one of these, and on this machine no claim of a source can be tested."""
     for day in (1, 2, 3):

@@ -280,6 +280,7 @@ def test_a_bug_keeps_its_traceback(folder: Path) -> None:
     assert result.stderr.endswith("KeyError: 'a bug'\n")
 
 
+@pytest.mark.long
 def test_variables_are_cast_by_tsuishi_and_not_by_invoke(folder: Path) -> None:
     """Invoke would refuse a variable in place of a list, and take int("0.5") where the file says 1."""
     with (folder / "invoke.yaml").open("w") as file:

@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_report_that_contradicts_a_claim_ends_with_4_where_asked_to(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "20260102-000000-slower", "--fail-on", "contradicted")
     assert result.returncode == 4
@@ -36,11 +37,13 @@ def test_a_report_that_contradicts_a_claim_ends_with_4_where_asked_to(folder: Pa
     assert (folder / "reports" / "20260102-000000-slower" / "index.html").exists()
 
 
+@pytest.mark.long
 def test_a_report_that_contradicts_nothing_ends_with_0(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "20260101-000000-faster", "--fail-on", "contradicted")
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_the_latest_run_has_a_name(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "latest", "--out", "of-the-latest")
     assert (result.returncode, result.stderr) == (0, "")
@@ -48,6 +51,7 @@ def test_the_latest_run_has_a_name(folder: Path) -> None:
     assert [run["run_id"] for run in json.loads(report)["runs"]] == ["20260102-000000-slower"]
 
 
+@pytest.mark.long
 def test_a_report_of_many_runs_has_a_name_that_a_file_system_takes(tmp_path: Path) -> None:
     runs = [SyntheticRun(tmp_path / "results" / f"20260101-0000{number:02}-a-run-of-a-series") for number in range(12)]
     for run in runs:
@@ -63,6 +67,7 @@ def test_a_report_of_many_runs_has_a_name_that_a_file_system_takes(tmp_path: Pat
     assert all(re.fullmatch(rf"{runs[0].directory.id}\+.*-[0-9a-f]{{12}}", name) and len(name) < 220 for name in made)
 
 
+@pytest.mark.long
 def test_several_verdicts_may_be_named(folder: Path) -> None:
     named = "contradicted,direction only,reproduced"
     result = invoke(folder, "report", "--run", "20260101-000000-faster", "--fail-on", named)
@@ -88,6 +93,7 @@ def test_what_there_is_none_of_is_refused_with_what_there_is(
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_report_in_japanese_stands_beside_the_english_one(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "20260101-000000-faster", "--lang", "ja")
     assert result.returncode == 0

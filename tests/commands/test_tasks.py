@@ -57,6 +57,7 @@ def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> 
     assert "unsupported: 1 case in host (this case cannot exist here: 1)\n" in result.stdout
 
 
+@pytest.mark.long
 def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_that_can_be_used_there(
     tmp_path: Path,
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
     assert helps["all_charts"] == "of `report`"
 
 
+@pytest.mark.long
 def test_options_of_one_task_hold_for_the_chain_and_a_failed_trial_is_told_by_the_exit_code_after_the_report(
     tmp_path: Path,
 ) -> None:
@@ -112,6 +114,7 @@ def test_options_of_one_task_hold_for_the_chain_and_a_failed_trial_is_told_by_th
     assert "KeyError: 'a bug'" in result.stdout
 
 
+@pytest.mark.long
 def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     spec = root / "images" / "host.toml"
@@ -187,6 +190,7 @@ def write_impossible(root: Path, name: str) -> None:
     (root / "images" / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
 
 
+@pytest.mark.long
 def test_an_environment_that_cannot_be_built_keeps_no_other_from_being_built(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     nowhere = {"DOCKER_HOST": "unix:///nowhere/docker.sock", "INVOKE_TSUISHI_FIND_LINKS": str(tmp_path)}
@@ -231,6 +235,7 @@ def test_what_is_not_known_yet_is_refused_before_anything_is_fetched_or_built(tm
     assert "images are not listed: Docker does not answer: " in shown.stdout
 
 
+@pytest.mark.long
 def test_fetch_data_says_where_it_looked_and_leaves_nothing_that_is_not_the_data_set(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     (tmp_path / "mirror").mkdir()
@@ -260,6 +265,7 @@ def test_nothing_that_can_be_used_is_said_with_the_reasons(unchanged: Path) -> N
     assert result.stderr == "error: no environment can be used here: images/ marks none as default\n"
 
 
+@pytest.mark.long
 def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok", "raises")
     invoke(root, "run-suite", "--env", "host", "--name", "one")
@@ -295,6 +301,7 @@ def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
     assert "start it, or use --engine venv" in examined.stdout
 
 
+@pytest.mark.long
 def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     published = root / "reports" / "published"
@@ -318,6 +325,7 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
         assert (refused.returncode, refused.stderr) == (1, f"error: {path}: {why}\n")
 
 
+@pytest.mark.long
 def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     invoke(root, "build", "run-suite", "--env", "host", "report")

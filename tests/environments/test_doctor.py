@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from tests.machine.test_compatibility import Machine
@@ -25,6 +26,7 @@ def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
     return {line.split()[2].rstrip(":"): line for line in lines if line.split()[1] == "environment"}
 
 
+@pytest.mark.long
 def test_each_environment_is_told_with_what_this_gpu_makes_of_it(tmp_path: Path) -> None:
     told = examined(tmp_path, Machine("GeForce RTX 4090"))
     assert told["torch1.1-cu90"].startswith(

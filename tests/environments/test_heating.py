@@ -75,6 +75,7 @@ def test_the_plan_reserves_the_time_once_however_many_cards_there_are(
     assert planning._heating_s(work, matrix) == (seconds + start_s if seconds else 0.0)
 
 
+@pytest.mark.long
 def test_all_cards_are_heated_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work = session(tmp_path, 600.0)
     (ready,) = work.build(planning.plan_builds_only(work).environments).values()

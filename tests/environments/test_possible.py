@@ -175,6 +175,7 @@ def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(b
     assert bench.kept() == []
 
 
+@pytest.mark.long
 def test_thousands_of_cases_fit(bench: Bench) -> None:
     questions = [question(devices) for devices in range(1, 12_001)]
     found = bench.unsupported(*questions)

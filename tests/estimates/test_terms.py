@@ -99,6 +99,7 @@ def ratio_of(terms: Terms) -> Contrast:
     return ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("round_scatter", [0.0, 0.03])
 def test_what_a_round_has_in_common_is_no_error_of_a_ratio_and_the_ratio_covers_the_truth(round_scatter: float) -> None:
     random, covered, lengths = np.random.default_rng(3), 0, []
@@ -158,6 +159,7 @@ def test_rounds_of_one_environment_say_nothing_of_another_that_was_not_in_them()
     assert apart > 2 * together
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("session_scatter", [0.0, 0.01, 0.03])
 def test_over_three_shared_sessions_a_ratio_covers_what_an_environment_does_in_each(session_scatter: float) -> None:
     """An environment that is slower on some days: from trials alone the interval of 95 % would cover 50 %."""
@@ -187,6 +189,7 @@ def days(random: np.random.Generator, first: str, second: str) -> Contrast:
     return ratio_of(case_terms(values, rounds=rounds))
 
 
+@pytest.mark.long
 def test_a_day_on_which_one_side_alone_was_measured_does_not_count() -> None:
     """It cancels in no ratio: with it, intervals of 95 % would cover 73 %."""
     random, covered, error = np.random.default_rng(7), 0, []

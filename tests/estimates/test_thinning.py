@@ -184,6 +184,7 @@ def test_a_long_trial_is_averaged_in_equal_bins(tmp_path: Path) -> None:
     assert load[:3] == [1.5, 5.5, 9.5]
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(values=st.integers(1, 20_000))
 def test_all_trials_share_the_room_there_is(large: Results, values: int) -> None:

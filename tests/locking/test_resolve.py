@@ -227,6 +227,7 @@ def test_every_package_gets_the_one_file_that_fits_the_environments_python_and_p
     ]
 
 
+@pytest.mark.long
 def test_an_environment_for_another_machine_gets_the_files_of_that_machine(images: Images, index: Index) -> None:
     index.wheel("tiny", "1.0", "cp36-cp36m-manylinux1_x86_64")
     other = index.wheel("tiny", "1.0", "cp36-cp36m-manylinux2014_aarch64", ['only; platform_machine == "aarch64"'])
@@ -256,6 +257,7 @@ def test_the_best_version_of_all_indexes_is_taken(images: Images, index: Index, 
     ]
 
 
+@pytest.mark.long
 def test_another_build_of_the_same_version_is_taken_only_by_name(images: Images, index: Index) -> None:
     other = index.wheel("tiny", "1.0+cpu")
     sha256 = index.wheel("tiny", "1.0")
@@ -394,6 +396,7 @@ def test_nothing_to_resolve_from_is_said(images: Images, index: Index) -> None:
     assert images.refused(index.simple) == ("old: 'requires' is empty: say what its lock is to be resolved from")
 
 
+@pytest.mark.long
 def test_what_changed_is_told_and_a_lock_made_again_is_the_same(images: Images, index: Index) -> None:
     for name, version in (("tiny", "1.0"), ("newer", "1.2"), ("added", "3.0")):
         index.wheel(name, version)
@@ -416,6 +419,7 @@ def test_what_changed_is_told_and_a_lock_made_again_is_the_same(images: Images, 
     assert sorted(path.name for path in images.spec.parent.iterdir()) == ["old.lock", "old.toml"]
 
 
+@pytest.mark.long
 def test_a_new_lock_begins_with_what_it_is_and_that_of_uv_loses_its_own_words(images: Images, index: Index) -> None:
     index.wheel("tiny", "1.0")
     header = "# Old things, CPython 3.6, Linux x86-64\n# One artefact a line, in pip's requirements format: name, "
@@ -445,6 +449,7 @@ def test_debian_packages_are_not_locked_without_an_engine(images: Images, index:
     )
 
 
+@pytest.mark.long
 def test_the_task_shows_the_difference_writes_it_and_has_nothing_to_do_again(tmp_path: Path, index: Index) -> None:
     sha256 = index.wheel("tiny", "1.0")
     root = checkout(tmp_path / "checkout")
@@ -461,6 +466,7 @@ def test_the_task_shows_the_difference_writes_it_and_has_nothing_to_do_again(tmp
     assert invoke(root, "lock", "--env", "old", **environ).stdout.endswith("\nold: nothing changed\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -165,6 +165,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     assert not list(run.finished())
 
 
+@pytest.mark.long
 def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProcessStarter, "unified_memory", Path("/dev/null"))  # the file that a driver's machine has
     make_checkout(tmp_path, "ok")

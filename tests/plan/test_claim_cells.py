@@ -9,6 +9,7 @@ import pytest
 from tests.verdicts.claim_checks import known
 from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
+from tsuishi.estimates.intervals import Term
 from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import Case
 from tsuishi.specs.claims import Claim
@@ -32,13 +33,18 @@ def cases(profile: str, accelerator: str, gpus: int) -> tuple[Case, ...]:
     return tuple(case for suite in suites for case, _ in suite.cases(profile, accelerator, gpus))  # type: ignore[arg-type]
 
 
+@cache
+def near(value: float) -> tuple[Term, Term]:
+    """The terms of three trials."""
+    return known([value, value + 0.1, value + 0.2])
+
+
 def found(claim: Claim, case: Case, framework: str) -> Finding:
     """A case with three trials of every quantity that the claim's checks ask for."""
     names = {name for check in claim.checks for name in (check.quantity, check.to_quantity) if name}
-    terms = {name: known([1.0, 1.1, 1.2]) for name in {*names, "gpu_imbalance", "step_s"}}
+    terms = {name: near(1.0) for name in {*names, "gpu_imbalance", "step_s"}}
     # Seconds that grow with the batch: else there is no line through them.
-    size = float(case.batch_size or 1)
-    terms["step_s"] = terms["forward_s"] = known([size + 1, size + 1.1, size + 1.2])
+    terms["step_s"] = terms["forward_s"] = near(float(case.batch_size or 1) + 1)
     logs, values = ({name: term[place] for name, term in terms.items()} for place in (0, 1))
     return Finding(framework, case.axes, framework, logs, values, ("ok",) * 3)
 
@@ -56,7 +62,9 @@ def subjects(profile: str, accelerator: str, gpus: int) -> Iterator[tuple[str, t
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2, 4, 8])
-@pytest.mark.parametrize("profile", ["smoke", "quick", "full"])
+@pytest.mark.parametrize(
+    "profile", ["full", *(pytest.param(name, marks=pytest.mark.long) for name in ("smoke", "quick"))]
+)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_a_claim_is_asked_where_its_checks_have_enough_comparisons(name: str, profile: str, gpus: int) -> None:
     claim, accelerator = CLAIMS[name], "cuda" if gpus else "cpu"

@@ -12,6 +12,7 @@ UNTESTABLE = {("batch-throughput", "i"), ("torch-2080ti", "j")}
 GPUS = (0, 1, 2, 4, 8)
 
 
+@pytest.mark.long
 def test_every_claim_but_those_on_mxnet_and_a_tpu_is_decided_by_the_full_profile_on_some_machine() -> None:
     decided = {
         key for gpus in GPUS for key, needs in takes(Plan(gpus, "full", "no limit")).items() if needs == "planned"
@@ -20,6 +21,7 @@ def test_every_claim_but_those_on_mxnet_and_a_tpu_is_decided_by_the_full_profile
     assert every - decided == UNTESTABLE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_more_time_and_more_gpus_decide_no_less(profile: str) -> None:
     def decided(gpus: int, time: str) -> int:

@@ -8,7 +8,7 @@ from tests.synthetic_run import SyntheticRun, steady_samples
 from tests.words import WORDS
 from tsuishi.report.parts.blocks import Page, View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.wording import Table
+from tsuishi.report.parts.wording import Table, worded
 from tsuishi.report.sections.page import make_page
 from tsuishi.specs.case import Case
 from tsuishi.specs.source import read_sources
@@ -43,7 +43,8 @@ def add_trials(
 
 def page_of(evidence: Evidence) -> Page:
     """The page, of which nothing is drawn."""
-    return make_page(evidence, lambda section: None)
+    with worded(evidence.words):
+        return make_page(evidence, lambda section: None)
 
 
 def tables(view: View) -> dict[str, Table]:

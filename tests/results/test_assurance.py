@@ -45,6 +45,7 @@ def grow(run: RunDirectory) -> None:
     os.truncate(first_trial(run) / "log.txt.gz", 65 << 20)
 
 
+@pytest.mark.long
 def test_a_report_verifies_every_file_of_a_run_that_is_not_large(run: RunDirectory) -> None:
     before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*")}
     assert known(run) == Assurance("verified", manifest.read(run.path).root, has_tables=True)

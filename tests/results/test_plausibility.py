@@ -38,6 +38,7 @@ def phase(name: str, begin_s: float, end_s: float | None) -> dict[str, Any]:
     return {"name": name, "begin_s": begin_s, "end_s": end_s}
 
 
+@pytest.mark.long
 def test_a_forged_manifest_alone_is_no_fault(run: RunDirectory) -> None:
     assert faults(run) == []
 

@@ -82,6 +82,7 @@ def empty(run: RunDirectory) -> None:
         shutil.rmtree(path)
 
 
+@pytest.mark.long
 def test_our_own_run_is_resumed(root: Path) -> None:
     run = run_of(root)
     empty(run)

@@ -38,6 +38,7 @@ def shares(results: Results) -> list[tuple[str, str, int, int]]:
     return [tuple(copy) for copy in results.copies]  # type: ignore[misc]
 
 
+@pytest.mark.long
 def test_the_same_run_twice_or_three_times_is_one_run(run: RunDirectory, tmp_path: Path) -> None:
     count = len(run.finished_folders())
     same_id = copied(run, tmp_path / "elsewhere" / "run")
@@ -100,6 +101,7 @@ def test_trials_that_differ_in_their_begin_length_or_rows_are_two(tmp_path: Path
     assert set(estimates(first.directory, second.directory)["n"]) == {2}
 
 
+@pytest.mark.long
 def test_the_report_says_which_run_is_there_twice(run: RunDirectory, tmp_path: Path) -> None:
     checkout, copy = Checkout(), copied(run, tmp_path / "renamed", "renamed")
     count = len(run.finished_folders())

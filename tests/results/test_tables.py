@@ -136,6 +136,7 @@ def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
     assert (found.flags, found.settings) == (visible(flags), {"epochs": 3, "stop_at": 0.1})
 
 
+@pytest.mark.long
 @given(st.recursive(st.text() | st.integers(), lambda one: st.lists(one) | st.dictionaries(st.text(), one)))
 def test_plain_json_is_known_without_a_walk_and_the_rest_is_made_visible(
     tmp_path_factory: pytest.TempPathFactory, value: object

@@ -52,6 +52,7 @@ def test_a_run_is_what_its_runner_wrote(made: RunDirectory, run: RunDirectory) -
     assert found.root == manifest.read(made.path).root
 
 
+@pytest.mark.long
 def test_sha256sum_finds_every_file_as_it_was_also_after_a_trial_was_removed_and_measured_again(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
@@ -206,6 +207,7 @@ def test_a_manifest_that_lost_its_end_names_the_trials_after_it(run: RunDirector
     assert any("trial.json: not in the manifest" in fault for fault in verified(run).faults)
 
 
+@pytest.mark.long
 def test_a_resumed_run_lists_the_trial_that_its_runner_had_only_committed(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
@@ -216,6 +218,7 @@ def test_a_resumed_run_lists_the_trial_that_its_runner_had_only_committed(tmp_pa
     assert verified(run).faults == ()
 
 
+@pytest.mark.long
 def test_a_trial_that_was_removed_and_measured_again_is_counted(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
@@ -227,6 +230,7 @@ def test_a_trial_that_was_removed_and_measured_again_is_counted(tmp_path: Path) 
     assert (found.faults, found.removed, found.trials) == ((), 2, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["trial.json", "samples.csv", "log.txt.gz", "record"])
 def test_a_run_whose_files_were_altered_is_not_resumed_until_they_are_restored(tmp_path: Path, name: str) -> None:
     make_checkout(tmp_path, "ok", "unsupported")
@@ -244,6 +248,7 @@ def test_a_run_whose_files_were_altered_is_not_resumed_until_they_are_restored(t
     assert verified(run).faults == ()
 
 
+@pytest.mark.long
 def test_trials_that_came_from_elsewhere_are_not_taken_into_the_manifest(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "unsupported", "skipped", "raises")
     run = run_suite(session(tmp_path))
@@ -286,6 +291,7 @@ def test_versions_that_differ_from_the_environment_are_a_fault(run: RunDirectory
     assert f"{folder}: it saw scipy 1.17.0, and host has 1.11.4" in verified(run).faults
 
 
+@pytest.mark.long
 def test_the_command_says_what_it_found(made: RunDirectory, run: RunDirectory) -> None:
     found = verified(run)
     size = f"{round(found.bytes / 1000)} kB"

@@ -14,6 +14,7 @@ from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
 
+@pytest.mark.long
 def test_a_clock_that_is_set_back_during_a_run_spoils_neither_durations_nor_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
         subprocess.run([umount, "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.long
 def test_a_workload_that_ignores_signals_ends_at_its_time_and_the_next_trial_is_measured(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ignores_signals", "ok", profile="timeout_s = 2.0")
     others = {*psutil.Process().children(recursive=True)}

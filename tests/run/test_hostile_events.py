@@ -59,6 +59,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return run_suite(session(root))
 
 
+@pytest.mark.long
 def test_events_of_wrong_types_are_counted_and_logged_and_the_trial_goes_on(run: RunDirectory) -> None:
     trial = trials(run)["says_a_file"]
     assert (trial["status"], trial["events_garbled"], trial["events_missing"]) == ("ok", len(WRONG_EVENTS) + 1, 0)
@@ -115,6 +116,7 @@ def test_a_table_that_is_gone_or_not_what_the_trial_wrote_is_refused(
     assert trial.name not in read_runs([run], WORDS).trials["trial_id"].tolist()
 
 
+@pytest.mark.long
 def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -133,6 +133,7 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
     assert (row["status"], row["forced"]) == ("ok", why)
 
 
+@pytest.mark.long
 def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_has_not(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "garbage")
     work = session(tmp_path)
@@ -151,6 +152,7 @@ def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_h
     assert {trial.settings["seed"] for trial in planned} == {0}
 
 
+@pytest.mark.long
 def test_runs_with_the_same_seed_share_no_seed_of_a_trial_and_a_resumed_run_keeps_its_own(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "raises")
     work = replace(session(tmp_path), choice=Choice(environments=("host",), seed=7, repetitions=2))
@@ -208,6 +210,7 @@ class Listening(Nobody):
         self.lines.append(why)
 
 
+@pytest.mark.long
 def test_programs_beside_a_run_are_said_once_and_in_its_report_at_the_top_and_in_each_case(tmp_path: Path) -> None:
     """Each core has a busy program; the trials themselves compute too, which is not said of them."""
     make_checkout(tmp_path, "computes")
@@ -375,6 +378,7 @@ def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: 
     assert SECRET not in log
 
 
+@pytest.mark.long
 def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
     make_checkout(tmp_path, "leaks")
     run = run_suite(session(tmp_path))
@@ -405,6 +409,7 @@ def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
     assert not daemons(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Signals) -> None:
     make_checkout(tmp_path, "waits_with_a_daemon")
@@ -430,6 +435,7 @@ run_suite(session(Path(sys.argv[1])))
 """
 
 
+@pytest.mark.long
 def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_again(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "skipped")
     command = [sys.executable, "-c", KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME, str(tmp_path)]
@@ -442,6 +448,7 @@ def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_aga
     assert [trial.attempt for _, trial in run.finished()] == [1, 1]
 
 
+@pytest.mark.long
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
     failed = {trial.trial_id for _, trial in run.finished() if not is_finding(trial.status)}
@@ -450,6 +457,7 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     assert len(list(run.finished())) == count + len(failed)
 
 
+@pytest.mark.long
 def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_checkout(tmp_path, "ok", "raises", "unsupported", "leaves")
     run_suite(session(tmp_path))
@@ -460,6 +468,7 @@ def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytes
     assert ": 2 trials, about " in printed
 
 
+@pytest.mark.long
 def test_a_trial_that_a_report_excludes_is_measured_again_and_then_counts_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -492,6 +501,7 @@ def test_a_trial_that_a_report_excludes_is_measured_again_and_then_counts_once(
     assert len(list(run.finished())) == len(attempts)
 
 
+@pytest.mark.long
 def test_a_run_with_an_altered_table_is_resumed_once_its_trial_is_removed(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "raises")
     run = run_suite(session(tmp_path))
@@ -518,6 +528,7 @@ def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path
     assert "data" not in trial
 
 
+@pytest.mark.long
 def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_path: Path) -> None:
     make_checkout(tmp_path, "tells_what_was_asked", "raises")
     data = tmp_path / "of-ada" / "mine.tgz"
@@ -539,6 +550,7 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
     assert trials(again)["raises"]["attempt"] == 2
 
 
+@pytest.mark.long
 def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
     make_checkout(tmp_path, "tells_what_was_asked", "raises")
     without = run_suite(session(tmp_path))
@@ -559,6 +571,7 @@ def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.long
 def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
     make_checkout(tmp_path, "short_sleep", profile="timeout_s = 1.0")
     first = run_suite(session(tmp_path))
@@ -568,6 +581,7 @@ def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> N
     assert (trials(again)["short_sleep"]["status"], trials(again)["short_sleep"]["attempt"]) == ("ok", 2)
 
 
+@pytest.mark.long
 def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
     make_checkout(tmp_path, "raises")
     run = run_suite(session(tmp_path))

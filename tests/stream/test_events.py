@@ -265,6 +265,7 @@ def test_too_many_events_of_a_kind_are_an_error_that_names_the_bound(
         parsed([numbered(*events[kind])])
 
 
+@pytest.mark.long
 def test_the_work_of_a_phase_does_not_grow_with_the_phases_before_it() -> None:
     few, many = (lines_run(lambda count=count: hear_phases(count)) for count in (500, 2000))  # type: ignore[misc]
     assert many < 4.5 * few

@@ -50,6 +50,7 @@ def test_a_process_that_fails_is_an_error_not_a_wait():
         conv2d_all_cores.run(problem._replace(kernel=None), Recorder())
 
 
+@pytest.mark.long
 def test_processes_end_when_the_workload_is_killed(tmp_path):
     script = tmp_path / "workload.py"
     script.write_text(

@@ -51,6 +51,7 @@ def test_the_expected_sum_is_the_sum_of_the_towers_convolutions():
     np.testing.assert_allclose(conv2d.expected_sum(problem, chosen), sum(towers), atol=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("size", "channels"), [(3, 1), (3, 10), (5, 3)])
 def test_a_chain_is_each_convolution_after_the_other_and_neither_grows_nor_vanishes(size, channels):
     kernel = experiment.filter_of_chain(RANDOM.randn(size, size, channels, channels))

@@ -4,6 +4,8 @@ import math
 import random
 from collections.abc import Sequence
 
+import pytest
+
 from tsuishi.estimates.intervals import InSession, Term
 from tsuishi.estimates.variances import pool
 from tsuishi.verdicts.baseline import CaseQuantity, Pace, decided
@@ -45,6 +47,7 @@ def test_at_the_threshold_at_most_5_of_100_comparisons_name_a_case() -> None:
     assert wrong / REPEATS <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / REPEATS)
 
 
+@pytest.mark.long
 def test_looking_after_every_session_spends_no_more() -> None:
     numbers = random.Random(4)  # noqa: S311
     wrong = 0

@@ -133,7 +133,7 @@ def verdicts_on(claim: Check, trials: int, seed: int) -> Counter[str]:
     return counted
 
 
-@pytest.mark.parametrize("trials", [3, 5, 10])
+@pytest.mark.parametrize("trials", [3, *(pytest.param(trials, marks=pytest.mark.long) for trials in (5, 10))])
 @pytest.mark.parametrize("name", CLAIMS)
 def test_of_two_that_are_the_same_little_is_said_that_is_false(name: str, trials: int) -> None:
     """A/A runs: falsely `contradicted` or `direction only` at most 5 % of the time, and falsely `reproduced` too."""
@@ -146,6 +146,7 @@ def test_of_two_that_are_the_same_little_is_said_that_is_false(name: str, trials
         assert counted["reproduced"] / RUNS <= FIVE_PERCENT
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trials", [3, 10])
 def test_a_gap_that_stays_does_not_shrink_because_the_scatter_does(trials: int) -> None:
     """Scatter falls from 10 % to 1 % along the batches. The slope of |log ratio| says "shrinks" in 6 to 7 %."""
@@ -166,7 +167,7 @@ def test_a_gap_that_stays_does_not_shrink_because_the_scatter_does(trials: int) 
     assert said / RUNS <= 0.025 + 3 * math.sqrt(0.025 / RUNS)
 
 
-@pytest.mark.parametrize("trials", [3, 5, 10])
+@pytest.mark.parametrize("trials", [3, *(pytest.param(trials, marks=pytest.mark.long) for trials in (5, 10))])
 def test_a_family_of_false_claims_is_rarely_wrong_in_any_of_them(trials: int) -> None:
     """Four order claims on A/A runs of their own, judged as one family: a wrong word among them at most 5 %."""
     random = np.random.default_rng(trials)
@@ -178,7 +179,7 @@ def test_a_family_of_false_claims_is_rarely_wrong_in_any_of_them(trials: int) ->
     assert wrong / (RUNS // 2) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / (RUNS // 2))
 
 
-@pytest.mark.parametrize("trials", [3, 5, 10])
+@pytest.mark.parametrize("trials", [3, *(pytest.param(trials, marks=pytest.mark.long) for trials in (5, 10))])
 def test_an_effect_that_is_there_is_found(trials: int) -> None:
     """A takes 0.9 of B's time, as claimed: never `contradicted` more than 5 %, and reproduced ever more often."""
     random = np.random.default_rng(trials)

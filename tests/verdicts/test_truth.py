@@ -33,6 +33,7 @@ def test_verdicts_at_the_edges_are_false_no_more_often_than_claimed(capsys: pyte
     assert broken(every, [alone], 100, 200, processes=2) == 0, capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_report_on_copies_would_be_wrong_if_they_counted() -> None:
     (fault,) = (fault for fault in truth_of_runs.faults() if fault.name == "copies are runs of their own")
     assert counted(fault.row, 0, 2).wrong == 0

@@ -24,6 +24,8 @@ HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
 # The tests that need nothing but Python, and make a single real run.
 ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus and not runs"
+# The folders whose tests run with `--all` only.
+_ELSEWHERE = ("extras", "benchmarks", "engine", "browser")
 
 
 def lint(variables: Mapping[str, str]) -> None:
@@ -96,11 +98,7 @@ def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
     command += ["--dist=loadfile", "--no-loadscope-reorder", "--durations=10"]
     command += ["-k", select] if select else []
-    command += (
-        []
-        if everything
-        else ["-m", ON_ANY_MACHINE, *(f"--ignore=tests/{folder}" for folder in ("extras", "benchmarks"))]
-    )
+    command += [] if everything else ["-m", ON_ANY_MACHINE, *(f"--ignore=tests/{folder}" for folder in _ELSEWHERE)]
     if _run(root, command, variables):
         raise UserError("test: some failed, see above")
 

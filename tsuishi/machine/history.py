@@ -9,7 +9,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 
 # `calibration_s` on the machine where the guesses of images/*.toml and suites/*.toml were measured.
-_REFERENCE_S = 0.30
+_REFERENCE_S = 0.075
 # The duration of a report there, for a run of some minutes.
 _REPORT_S = 12.0
 # The name of downloads; their duration is in seconds per DOWNLOAD_BYTES.
@@ -123,15 +123,16 @@ class History:
         return self.expected_s("report", _REPORT_S)
 
 
+@cache
 def calibration_s() -> float:
-    """The duration of a fixed calculation in seconds, the shorter of two tries.
+    """The duration of a fixed calculation in seconds, the shorter of two tries. A process measures it once.
 
     It is a loop in Python, because the start of a framework and the installation of packages mostly interpret Python.
     """
 
     def try_s() -> float:
         begun, total = time.perf_counter(), 0
-        for number in range(4_000_000):
+        for number in range(1_000_000):
             total += number & 7
         return time.perf_counter() - begun
 

@@ -96,6 +96,7 @@ def test_the_scale_is_logarithmic_only_where_ours_lie_far_from_the_sources(tmp_p
         assert scale_of(picture, drawn("torch-2080ti", "cnn10", ours(run, "torch-2080ti", "cnn10"))) == scale
 
 
+@pytest.mark.long
 def test_ours_and_theirs_are_drawn_in_one_frame_with_the_hardware_named(tmp_path: Path) -> None:
     run = two_gpus(SyntheticRun(tmp_path / "run"))
     add_steps(run, TORCH, 0.03)

@@ -191,6 +191,7 @@ def test_environments_look_different_when_there_are_more_than_colours() -> None:
     assert len(looks) == len(many)
 
 
+@pytest.mark.long
 def test_the_lines_of_a_quantity_are_panels_of_one_chart_and_share_its_axes(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for number, (strategy, devices) in enumerate(STRATEGIES):

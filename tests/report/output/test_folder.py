@@ -108,6 +108,7 @@ def test_the_policy_of_the_page_names_its_style_and_its_two_scripts_and_nothing_
     )
 
 
+@pytest.mark.long
 def test_charts_of_folded_sections_are_data_of_the_page_and_files_only_where_all_are_asked_for(
     example: Path, tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_charts_of_folded_sections_are_data_of_the_page_and_files_only_where_all
     assert (tmp_path / "all" / "index.html").read_bytes() == (example / "index.html").read_bytes()
 
 
+@pytest.mark.long
 def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(example: Path, tmp_path: Path) -> None:
     run = write_example(tmp_path / "run")
     for out in ("first", "second"):
@@ -162,6 +164,7 @@ def test_where_nothing_can_be_drawn_all_but_the_pictures_is_written_and_the_limi
     assert here["report.md"].decode() == re.sub(r"^!\[.*\n\n", "", there["report.md"].decode(), flags=re.MULTILINE)
 
 
+@pytest.mark.long
 def test_compiled_templates_are_of_this_user_and_of_the_templates_as_they_are(example: Path, tmp_path: Path) -> None:
     run, templates, cache = write_example(tmp_path / "run"), tmp_path / "templates", tmp_path / "cache"
     shutil.copytree(TEMPLATES, templates)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.report.compared import evidence_of, page_of
@@ -38,6 +37,8 @@ def blocks(report: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def test_it_is_valid_by_the_schema_beside_it(report: dict[str, Any]) -> None:
+    import jsonschema  # it takes seconds
+
     schema = json.loads(report_schema())
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(report, schema, cls=jsonschema.Draft202012Validator)
@@ -46,6 +47,8 @@ def test_it_is_valid_by_the_schema_beside_it(report: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("spoilt", [{"schema_version": 2}, {"more": 1}, {"sections": [{"anchor": "a", "title": "b"}]}])
 def test_the_schema_refuses_what_is_something_else(report: dict[str, Any], spoilt: dict[str, Any]) -> None:
+    import jsonschema
+
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**report, **spoilt}, json.loads(report_schema()), cls=jsonschema.Draft202012Validator)
 

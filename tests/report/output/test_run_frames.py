@@ -13,6 +13,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.specs.claims import VERDICTS
 
 
+@pytest.mark.long
 def test_a_run_is_frames_with_the_columns_and_rows_of_its_files_and_of_its_report(tmp_path: Path) -> None:
     run, out, checkout = write_example(tmp_path / "run"), tmp_path / "out", Checkout()
     make_report([run], checkout.published, checkout.templates, out)

@@ -30,6 +30,7 @@ def section(*names: str) -> Section:
     return Section("a", "A", (View(tuple(Chart("title", name, "caption", BARS) for name in names)),), folded=False)
 
 
+@pytest.mark.long
 def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
     with Drawings(None) as drawings:
         drawings.begin(section("one", "two"))
@@ -64,6 +65,7 @@ def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -
     assert not child.is_running()
 
 
+@pytest.mark.long
 def test_english_charts_are_the_same_whatever_fonts_a_machine_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

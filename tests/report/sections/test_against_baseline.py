@@ -74,6 +74,7 @@ def test_the_same_machine_is_not_slower(tmp_path: Path) -> None:
     assert standings(tmp_path / "out") == ["not slower"] * 3
 
 
+@pytest.mark.long
 def test_with_less_than_three_sessions_a_case_is_open_whatever_it_took(tmp_path: Path) -> None:
     """Nine trials in two sessions say little of another day."""
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
@@ -83,6 +84,7 @@ def test_with_less_than_three_sessions_a_case_is_open_whatever_it_took(tmp_path:
     assert "sessions: 3 then, 2 now" in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_sessions_beyond_the_last_look_wait_for_the_next(tmp_path: Path) -> None:
     """Four sessions are judged by the first three: whoever looks after each session spends no more error."""
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3, 4)]
@@ -91,6 +93,7 @@ def test_sessions_beyond_the_last_look_wait_for_the_next(tmp_path: Path) -> None
     assert standings(tmp_path / "out") == ["not slower"] * 3
 
 
+@pytest.mark.long
 def test_junit_has_a_test_case_for_each_case_and_fails_the_slower(tmp_path: Path) -> None:
     earlier = [session(tmp_path / "then", day, batches=(32, 64, 256)) for day in (1, 2, 3)]
     now = [session(tmp_path / "now", day, times=1.33, batches=(32, 64, 128)) for day in (11, 12, 13)]
@@ -106,6 +109,7 @@ def test_junit_has_a_test_case_for_each_case_and_fails_the_slower(tmp_path: Path
     assert sorted(skipped) == ["not matched: not in the baseline", "not matched: only in the baseline"]
 
 
+@pytest.mark.long
 def test_another_machine_is_compared_and_named(tmp_path: Path) -> None:
     other = {**machine(), "memory_mib": 12345, "kernel": "6.99"}
     earlier = [session(tmp_path / "then", day, machine=other) for day in (1, 2, 3)]
@@ -132,6 +136,7 @@ def test_a_trial_that_reported_nothing_has_no_fact_to_differ(tmp_path: Path) -> 
     assert "| synthetic data |" not in text
 
 
+@pytest.mark.long
 def test_every_recorded_fact_that_differs_is_named(tmp_path: Path) -> None:
     """Limits of the process, packages of the same spec, how trials were timed, and the commit."""
     limited = {**machine(), "limits": {"cores": 2, "affinity": "0-1", "cpu_quota": None, "ulimits": {"open files": 9}}}
@@ -154,6 +159,7 @@ def test_every_recorded_fact_that_differs_is_named(tmp_path: Path) -> None:
     assert "| affinity |" not in text, "it is the same"
 
 
+@pytest.mark.long
 def test_another_environment_of_the_same_name_is_not_compared(tmp_path: Path) -> None:
     other = {**environment(TORCH), "spec_id": "f" * 16, "realised_id": "e" * 16}
     earlier = [session(tmp_path / "then", day, environment=other) for day in (1, 2, 3)]
@@ -163,6 +169,7 @@ def test_another_environment_of_the_same_name_is_not_compared(tmp_path: Path) ->
     assert [(row["verdict"], row["reason"]) for row in rows] == [("not matched", why)] * 3
 
 
+@pytest.mark.long
 def test_the_same_spec_built_again_is_compared_and_said(tmp_path: Path) -> None:
     other = {**environment(TORCH), "realised_id": "e" * 16}
     earlier = [session(tmp_path / "then", day, environment=other) for day in (1, 2, 3)]
@@ -172,6 +179,7 @@ def test_the_same_spec_built_again_is_compared_and_said(tmp_path: Path) -> None:
     assert f"| {TORCH}: realised id | {'e' * 16} | {'b' * 16} |" in text
 
 
+@pytest.mark.long
 def test_a_case_that_failed_now_is_without_a_match_and_said(tmp_path: Path) -> None:
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
     run = SyntheticRun(tmp_path / "now" / "20261111-080000-quick")
@@ -193,6 +201,7 @@ def test_runs_are_not_their_own_baseline(tmp_path: Path) -> None:
         held(tmp_path / "out", runs, [runs[0]])
 
 
+@pytest.mark.long
 def test_a_report_without_a_baseline_leaves_nothing_of_one_before(tmp_path: Path) -> None:
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
     now, checkout = [session(tmp_path / "now", 11)], Checkout()
@@ -211,6 +220,7 @@ def of_a_script(folder: Path, day: int, **printed: float) -> RunDirectory:
     return run.finish()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("then", "now", "found"),
     [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tsuishi.report.parts.blocks import Chart, View
@@ -48,6 +50,7 @@ def test_where_everything_fits_and_nothing_is_blank_there_is_no_map(tmp_path: Pa
     assert map_of(run) == View()
 
 
+@pytest.mark.long
 def test_the_map_is_drawn_where_something_ran_out_of_memory(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     wide(run, TF, (128,), (256,))

@@ -44,6 +44,7 @@ def test_each_session_is_a_point_with_its_date_and_the_interval_of_its_trials(tm
     assert "History on this machine" in page
 
 
+@pytest.mark.long
 def test_other_machines_are_not_in_the_history(tmp_path: Path) -> None:
     other: dict[str, Any] = {**machine(), "memory_mib": 12345}
     runs = [session(tmp_path / "results", 1), session(tmp_path / "results", 2, machine=other)]
@@ -53,6 +54,7 @@ def test_other_machines_are_not_in_the_history(tmp_path: Path) -> None:
     assert "There is no other session in these environments on this machine yet." in text
 
 
+@pytest.mark.long
 def test_the_task_finds_the_runs_of_this_machine(tmp_path: Path) -> None:
     """Also those before an update, which are marked; others are counted, with the fact that makes them others."""
     session(tmp_path / "results", 1, machine={**machine(), "kernel": "5.10.0"})
@@ -74,6 +76,7 @@ def test_the_task_finds_the_runs_of_this_machine(tmp_path: Path) -> None:
     assert "Runs of another machine, which are left out: 1; it differs by: memory, MiB." in text
 
 
+@pytest.mark.long
 def test_a_report_without_history_has_an_empty_table(tmp_path: Path) -> None:
     checkout = Checkout()
     make_report([session(tmp_path / "results", 1)], checkout.published, WORDS, checkout.templates, tmp_path / "out")
@@ -81,6 +84,7 @@ def test_a_report_without_history_has_an_empty_table(tmp_path: Path) -> None:
     assert "History on this machine" not in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["ja"])
 def test_it_speaks_the_language_of_the_report(tmp_path: Path, language: str) -> None:
     for day in (1, 2):

@@ -65,6 +65,7 @@ def test_every_claim_of_every_source_has_a_row(tmp_path: Path) -> None:
     assert {rows[0]["verdict"] for rows in told(table).values()} == {"not tested"}
 
 
+@pytest.mark.long
 def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: SyntheticRun) -> None:
     rows = told(tables(verdicts(on_two_gpus))[0])
     (row,) = rows["torch-2080ti", "d"]
@@ -77,6 +78,7 @@ def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: Synthe
     assert "no literal training" not in rows["torch-2080ti", "c"][0]["in words"]
 
 
+@pytest.mark.long
 def test_what_could_not_be_tested_is_listed_with_what_it_takes(on_two_gpus: SyntheticRun) -> None:
     differences, bullets = (
         block for view in verdicts(on_two_gpus).views() for block in view.blocks if isinstance(block, Bullets)
@@ -93,6 +95,7 @@ def test_what_could_not_be_tested_is_listed_with_what_it_takes(on_two_gpus: Synt
     )
 
 
+@pytest.mark.long
 def test_the_sources_are_held_against_their_own_numbers(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(conv2d_case(), TORCH, [("first_run", 0, 1, 840, 1.0)])
@@ -112,6 +115,7 @@ def test_the_sources_are_held_against_their_own_numbers(tmp_path: Path) -> None:
     assert charts_only["on printed numbers"] == "no numbers published"
 
 
+@pytest.mark.long
 def test_claims_without_a_verdict_are_told_once_for_all_environments(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for environment in ("tf1.13-cpu", TORCH):
@@ -122,6 +126,7 @@ def test_claims_without_a_verdict_are_told_once_for_all_environments(tmp_path: P
     assert Counter(map(len, rows.values())) == {1: len(EVERY)}
 
 
+@pytest.mark.long
 def test_the_files_have_a_row_for_every_check_and_every_comparison(on_two_gpus: SyntheticRun) -> None:
     rows: dict[str, list[dict[str, Any]]] = {}
     for view in verdicts(on_two_gpus).views():
@@ -136,6 +141,7 @@ def test_the_files_have_a_row_for_every_check_and_every_comparison(on_two_gpus: 
     assert all(row["estimate"] == pytest.approx(0.6) for row in cases)
 
 
+@pytest.mark.long
 def test_verdicts_in_japanese_are_in_japanese(on_two_gpus: SyntheticRun) -> None:
     with speaking("ja"):
         table = tables(verdicts(on_two_gpus))[0]

@@ -58,6 +58,7 @@ def add_a_file(run: RunDirectory) -> None:
     (run.path / "a.csv").write_text("a\n")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "english", "japanese"),
     [
@@ -75,6 +76,7 @@ def test_the_page_says_how_far_a_run_was_verified(
     assert said(run, "ファイル", "ja") == japanese
 
 
+@pytest.mark.long
 def test_the_digest_of_a_verified_run_is_on_the_page_and_whole_in_the_data(run: RunDirectory) -> None:
     found = verify(run, WORDS)
     assert found.is_verified, found.faults
