@@ -42,7 +42,6 @@ from tsuishi.base import files
 from tsuishi.base.files import read_json
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.machine import history
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.report.output.folder import make_report
@@ -67,7 +66,6 @@ def main() -> None:
     generator = np.random.default_rng(given.seed)
     print(f"{'scenario':10}  kills " + " ".join(f"{fault:>10}" for fault in FAULTS))
     total: Counter[str] = Counter()
-    history.calibration_s = lambda: 1.0  # it takes a second, for a plan that nobody reads
     with tempfile.TemporaryDirectory() as folder:
         for scenario in SCENARIOS:
             name = scenario.__name__.lower()
