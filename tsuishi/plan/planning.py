@@ -137,7 +137,7 @@ def questions(session: Session, matrix: Matrix) -> list[PlannedQuestion]:
     """Every question that the cells of a matrix can answer."""
     checkout = session.checkout
     by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}
-    sources = read_sources(checkout.published, session.words)
+    sources = read_sources(checkout.published, session.words, tables=False)
     return candidates(by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
 
 
@@ -151,7 +151,7 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
     larger = trials.matrix(
         replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
     )
-    sources = read_sources(session.checkout.published, session.words)
+    sources = read_sources(session.checkout.published, session.words, tables=False)
     memory = [gpu["memory_mib"] / 1024 for gpu in session.nvml.describe() if gpu["memory_mib"]]
     links = {(*link["gpus"],): link["peer_to_peer"] for link in session.nvml.links()}
     indices = [gpu.index for gpu in session.nvml.gpus]

@@ -130,7 +130,7 @@ class Measuring:
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
-        return read_sources(self.session.checkout.published, self.session.words)
+        return read_sources(self.session.checkout.published, self.session.words, tables=False)
 
     def _is_judged(self, asked: PlannedQuestion) -> bool:
         """Whether a report made now would have a verdict on a claim."""

@@ -10,7 +10,7 @@ given may have any value.
 import difflib
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -199,6 +199,8 @@ class Source(toml.Spec):
     # Its figures and tables in its order, and what it takes to add our points to them.
     figures: tuple[Picture, ...] = ()
     rerun: Rerun | None = None
+    # Its file and the vocabulary, as long as tables in files were not read.
+    _unread: tuple[Path, Vocabulary] | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _ids_differ(self) -> "Source":
@@ -225,6 +227,28 @@ class Source(toml.Spec):
             raise ValueError("figures: add [rerun] with the environments and GPUs that measure their cases")
         check_numbers(self.figures, list(self.flat()) if self.figures else [])
         return self
+
+    def with_tables(self, suites: Container[str] | None = None) -> "Source":
+        """The source with the numbers of its tables in files, of these suites or of all.
+
+        Raises UserError as read_table does, and for hardware that is not listed.
+        """
+        if self._unread is None:
+            return self
+        path, words = self._unread
+        numbers = list(self.numbers)
+        for table in self.tables:
+            if suites is None or table.suite in suites:
+                reading = read_table(path.parent, self, table, words)
+                for values in table.tables(reading.numbers):
+                    numbers.append(toml.made(f"{path}: {table.file}", values, Numbers, words))
+        try:
+            _check_hardware(self.hardware, numbers)
+        except ValueError as error:
+            raise UserError(f"{path}: tables: {error}") from error
+        read = self.model_copy(update={"numbers": tuple(numbers)})
+        read._unread = None
+        return read
 
     def flat(self) -> Iterator[Number]:
         """Every number, in the order of the file; each row ends with numbers calculated from the readings of GPUs."""
@@ -270,22 +294,14 @@ def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
     return {_key(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
 
 
-def read_source(path: Path, words: Vocabulary) -> Source:
-    """The source in a file, checked against a vocabulary; `numbers` holds the numbers of its tables, too.
+def read_source(path: Path, words: Vocabulary, tables: bool = True) -> Source:
+    """The source in a file, checked against a vocabulary. tables: read the numbers of its tables in files, too.
 
     Raises UserError naming file, key and remedy.
     """
     source = toml.load(path, Source, words, name=path.parent.name if path.name == FILE else path.stem)
-    numbers = list(source.numbers)
-    for table in source.tables:
-        reading = read_table(path.parent, source, table, words)
-        for values in table.tables(reading.numbers):
-            numbers.append(toml.made(f"{path}: {table.file}", values, Numbers, words))
-    try:
-        _check_hardware(source.hardware, numbers)
-    except ValueError as error:
-        raise UserError(f"{path}: tables: {error}") from error
-    return source.model_copy(update={"numbers": tuple(numbers)})
+    source._unread = path, words
+    return source.with_tables() if tables else source
 
 
 def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) -> None:
@@ -333,8 +349,8 @@ def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -
                 raise UserError(f"{published / source.name}.toml: {unknown(kind, name, known)}")
 
 
-def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:
-    """Every source in a directory, in alphabetical order."""
+def read_sources(published: Path, words: Vocabulary, tables: bool = True) -> tuple[Source, ...]:
+    """Every source in a directory, in alphabetical order. tables: as read_source has it."""
     found = {path.stem: path for path in published.glob("[!.]*.toml")}
     found |= {path.parent.name: path for path in published.glob(f"[!.]*/{FILE}")}
-    return tuple(read_source(path, words) for _, path in sorted(found.items()))
+    return tuple(read_source(path, words, tables) for _, path in sorted(found.items()))

@@ -32,6 +32,8 @@ class Evidence:
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case and of each published number; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words)
+        ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
+        sources = tuple(source.with_tables(ran) for source in sources)
         published = (number.axes for source in sources for number in source.flat())
         self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)
@@ -304,7 +306,7 @@ class Evidence:
 def evidence_of(run: RunDirectory, suites: Path, published: Path) -> Evidence:
     """The evidence of a run, by these suites and against these sources. Raises UserError for a wrong file."""
     words = vocabulary(suites)
-    return Evidence([run], read_sources(published, words), words)
+    return Evidence([run], read_sources(published, words, tables=False), words)
 
 
 def _workloads(results: Results) -> dict[str, str]:

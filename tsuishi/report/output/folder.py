@@ -102,7 +102,7 @@ def make_report(
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh:
-        sources = read_sources(published, words)
+        sources = read_sources(published, words, tables=False)
         evidence = Evidence(runs, sources, words)
         earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
         with worded(evidence.words):
@@ -117,7 +117,7 @@ def make_report(
 
 def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:
     """The sentences of a report that was made now on its questions that are decided, by the question's id."""
-    evidence = Evidence([run], read_sources(published, words), words)
+    evidence = Evidence([run], read_sources(published, words, tables=False), words)
     with worded(words):
         explanations = Explanations(evidence)
         return decided_answers(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
