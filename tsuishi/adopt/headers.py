@@ -141,9 +141,20 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             _words(proposed, name, cells[index], named)
         elif not _quantity(proposed, name, case, cells[index], given.get("all"), words):
             _by_arithmetic(proposed, grid, index, name)
+    if of_networks:
+        _library(proposed, named)
     _across(proposed, grid)
     _common(proposed)
     return proposed
+
+
+def _library(proposed: ColumnMap, named: PrintedValues) -> None:
+    """Take the library of the networks in headers that suites have not."""
+    networks = {str(column.case[MODEL]) for column in proposed.columns if MODEL in column.case}
+    proposed.library, found = named.library_of([name for name in networks if named(MODEL, name) is None])
+    if found:
+        why = f"{found} of {len(networks)} headers are networks of {names_of(proposed.library)[0]}"
+        proposed.evidence.append(Taken("networks in headers", MODEL, why))
 
 
 def _common(proposed: ColumnMap) -> None:
