@@ -1,5 +1,7 @@
 """What columns are taken for, on tables as people publish them (forms and numbers of public pages, shortened)."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.adopt.written import write
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.compatibility import read_table
@@ -15,7 +18,7 @@ SHEETS = read_table(Checkout().images).data_sheets
 
 
 def adopted(text: str, name: str = "table.md", **said: Any) -> Adoption:
-    file = TableFile(name, text, "0" * 64, name, Licence())
+    file = TableFile(name, text, text.encode(), name, Licence())
     return adopt("a-source", [file], WORDS, SHEETS, Corrections(**said))
 
 
@@ -208,7 +211,7 @@ def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
     comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "t.csv")
     assert [value for _, _, value, _ in numbers(comma)] == [66.7, 110.25]
     files = [
-        TableFile(f"pt{release}-train-rtx3090.csv", "model,bs,img/s\nresnet50,8,1\n", "0" * 64, "", Licence())
+        TableFile(f"pt{release}-train-rtx3090.csv", "model,bs,img/s\nresnet50,8,1\n", b"", "", Licence())
         for release in ("112", "240")
     ]
     two = adopt("s", files, WORDS, SHEETS, Corrections())
@@ -216,6 +219,33 @@ def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
         "geforce-rtx-3090-pytorch-1-12",
         "geforce-rtx-3090-pytorch-2-4-0",
     ]
+
+
+def test_networks_in_headers_are_those_of_the_library_that_has_five_of_them() -> None:
+    """ryujaehun/pytorch-gpu-benchmark: a column for each network of torchvision, a row for each reading."""
+    names = ["densenet121", "mnasnet0_5", "resnet18", "shufflenet_v2_x0_5", "squeezenet1_0", "vgg13_bn", "vgg11_bn"]
+    table = f"{','.join(names)}\n{','.join(['12.5'] * 7)}\n"
+    found = adopted(table, "rtx2080ti_train.csv", case={"batch_size": 8}, columns={"all": "step_s ms"})
+    models = {f"torchvision:{name}" for name in names} - {"torchvision:resnet18"} | {"resnet18"}
+    assert {axes["model"] for axes, *_ in numbers(found)} == models
+
+
+def test_a_table_is_stored_byte_by_byte_and_a_case_is_there_once(tmp_path: Path) -> None:
+    """timm's CSVs: some have CRLF, and the columns of a series change their order."""
+    texts = {
+        "a": "model,bs,image size,img/s\r\nresnet50,1,160,9\r\nresnet50,8,160,9\r\n",
+        "b": "model,image size,bs,img/s\nresnet50,160,1,8\n",
+    }
+    files = [
+        TableFile(f"{name}.csv", text.replace("\r", ""), text.encode(), name, Licence("MIT", "…"))
+        for name, text in texts.items()
+    ]
+    adoption = adopt("s", files, WORDS, SHEETS, Corrections({"mode": "inference"}, hardware="a"))
+    write(adoption, "A title", tmp_path / "source", tmp_path / "suite.toml", WORDS)
+    for name, text in texts.items():
+        assert (tmp_path / "source" / f"{name}.csv").read_bytes() == text.encode()
+    (group,) = tomllib.loads((tmp_path / "suite.toml").read_text())["groups"]
+    assert group["axes"]["batch_size"] == [1, 8]
 
 
 def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None:

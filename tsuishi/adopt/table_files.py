@@ -1,6 +1,5 @@
 """The files of a published table: from paths or an address, with the place they come from and their licence."""
 
-import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from tsuishi.artifacts.network import Network, TooLarge, failures, paced, reason
-from tsuishi.base import files, toml
+from tsuishi.base import toml
 from tsuishi.base.checkout import NoRepository, git
 from tsuishi.base.errors import UserError
 
@@ -40,11 +39,11 @@ class Licence:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file with a table: its name, text and bytes' address, with the commit where it is in git."""
+    """A file with a table: its name, text, bytes and their address, with the commit where it is in git."""
 
     name: str
     text: str
-    sha256: str
+    content: bytes
     address: str
     licence: Licence
 
@@ -67,7 +66,7 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
 def _local(path: Path, licence: Licence | None) -> TableFile:
     address, root = _origin(path)
     text = toml.read_text(path)
-    return TableFile(path.name, text, files.sha256_of(path), address, licence or _licence_beside(path, root))
+    return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root))
 
 
 def _origin(path: Path) -> tuple[str, Path]:
@@ -112,7 +111,7 @@ def _fetched(given: str, network: Network, licence: Licence | None) -> TableFile
     except UnicodeDecodeError as error:
         raise UserError(f"{given}: no text in UTF-8: {error.reason}") from error
     name = unquote(PurePosixPath(urlsplit(address).path).name) or "table.html"
-    return TableFile(name, text, hashlib.sha256(content).hexdigest(), address, found)
+    return TableFile(name, text, content, address, found)
 
 
 def _content(client: "PyPIClient", address: str, network: Network) -> bytes:

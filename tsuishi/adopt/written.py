@@ -14,6 +14,7 @@ from tomlkit.items import InlineTable
 from tsuishi.adopt.adoption import STEADY, WORKLOAD, AdoptedTable, Adoption
 from tsuishi.base import files
 from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
+from tsuishi.specs.grids import PERCENTILES, UPLOADS
 from tsuishi.specs.printed_table import PrintedTable
 from tsuishi.specs.source import FILE
 from tsuishi.specs.vocabulary import Vocabulary
@@ -57,10 +58,9 @@ def _stored(table: AdoptedTable, folder: Path) -> PrintedTable:
     spec, file = table.spec, table.file
     assert spec is not None
     if file.licence.name:
-        (folder / file.name).write_text(file.text, encoding="utf-8", newline="")
+        (folder / file.name).write_bytes(file.content)
         (folder / LICENCE).write_text(file.licence.text, encoding="utf-8")
-        if files.sha256_of(folder / file.name) == spec.sha256:
-            return spec
+        return spec
     content = _used(table, spec)
     name = f"{Path(file.name).stem}-{table.number}-used.csv"
     (folder / name).write_text(content, encoding="utf-8", newline="")
@@ -74,7 +74,9 @@ def _used(table: AdoptedTable, spec: PrintedTable) -> str:
     numbers = {(number.row, number.column) for number in table.reading.numbers}
     listed = {column.name for column in spec.columns if column.name not in {name for _, name in numbers}}
     names = [
-        name for name in grid.header if name in listed or any((row, name) in numbers for row in range(len(grid.rows)))
+        name
+        for name in grid.header
+        if name in {*listed, UPLOADS, PERCENTILES} or any((row, name) in numbers for row in range(len(grid.rows)))
     ]
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
@@ -177,5 +179,6 @@ def _expected(axes: Mapping[str, Value], names: Iterable[Value], words: Vocabula
 
 def _cases(adoption: Adoption) -> list[dict[str, Value]]:
     """The cases of all numbers, each once."""
-    found = {tuple(number.axes.items()): number.axes for table in adoption.tables for number in table.reading.numbers}
+    every = [dict(sorted(number.axes.items())) for table in adoption.tables for number in table.reading.numbers]
+    found = {tuple(axes.items()): axes for axes in every}  # the columns of tables have different orders
     return [axes for axes in found.values() if MODEL in axes and BATCH_SIZE in axes]

@@ -14,6 +14,8 @@ _DELIMITERS = ",\t;|"
 _MOST_SPAN = 100
 # The header of the cells with the percentiles of a collection of uploads.
 PERCENTILES = "percentiles of the uploads"
+# The header of the cells with their number.
+UPLOADS = "uploads"
 # Levels of headings, and an item of a list below them.
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "li")
 
@@ -113,7 +115,7 @@ def _of_uploads(values: Mapping[str, Any]) -> dict[str, str]:
     parts = [part.partition(":") for part in str(values.get("description", "")).split(" - ")]
     case = {name.strip(): text.strip() for name, colon, text in parts if colon}
     median, unit = str(percentiles[len(percentiles) // 2]), values.get("unit", "")
-    uploads = {"uploads": str(values.get("samples", "")), PERCENTILES: " ".join(map(str, percentiles))}
+    uploads = {UPLOADS: str(values.get("samples", "")), PERCENTILES: " ".join(map(str, percentiles))}
     return {**case, f"median of uploads, {unit}": median, **uploads}
 
 
