@@ -87,7 +87,7 @@ def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     impossible = [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
     wrong = {id(cell) for doubt in impossible for cell in doubt.cells}
     rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
-    return [*impossible, *_superlinear(rest), *_constant(rest), *_outliers(rest), *_repeated(rest)]
+    return [*impossible, *_superlinear(rest), *independent_of_batch(rest), *_outliers(rest), *_repeated(rest)]
 
 
 def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[PrintedCell]]:
@@ -210,7 +210,7 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
                     yield PrintedDoubt("surprising", "superlinear", (cell, one), why)
 
 
-def _constant(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
+def independent_of_batch(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Times of steps that do not depend on the batch, though the work grows with it."""
     for group in _groups([cell for cell in cells if cell.quantity == _STEP], BATCH_SIZE):
         sizes = sorted({int(cell.axes[BATCH_SIZE]): cell for cell in group if BATCH_SIZE in cell.axes}.items())

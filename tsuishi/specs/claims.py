@@ -285,8 +285,9 @@ class Claim(toml.Spec):
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
     text: toml.Texts
-    # What evidence needs: "gpu", a real GPU for each device; "accuracy", real data. Without these any machine will do.
-    about: tuple[Literal["gpu", "accuracy"], ...] = ()
+    # What evidence needs: "gpu", a real GPU for each device; "cpu", none; "accuracy", real data. Without these any
+    # machine will do.
+    about: tuple[Literal["gpu", "cpu", "accuracy"], ...] = ()
     scope: Scope | None = None
     # Why this suite of experiments cannot test the claim, and what a test would need.
     untestable: toml.Texts | None = None

@@ -192,6 +192,8 @@ def _hindrance(claim: Claim, finding: Finding) -> Hindrance:
     """Why a finding cannot support a claim; empty where it can."""
     if "gpu" in claim.about and not finding.on_cpu and (finding.simulated or not finding.on_gpu):
         return "no gpu"
+    if "cpu" in claim.about and finding.on_gpu and finding.machine:
+        return "other hardware"
     if "accuracy" in claim.about and (finding.synthetic or finding.shortened):
         return "synthetic" if finding.synthetic else "shortened"
     if claim.scope:

@@ -3,9 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from suites.explanations.training import FromLiteralToSteady
+import pytest
+
+from suites.explanations.training import TimesOfSteps
 from tests.report.compared import evidence_of, factors
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tests.words import WORDS
+from tsuishi.specs.source import read_source
+from tsuishi.verdicts.evidence import Evidence
 
 LITERAL = {"protocol": "literal"}
 HOST, PINNED, AHEAD = ({"batches": value} for value in ("host", "host_pinned", "host_ahead"))
@@ -29,7 +34,7 @@ def add(
 
 def told(run: SyntheticRun) -> dict[str, str]:
     """The paragraphs of the only environment that has some, by topic."""
-    paragraphs = FromLiteralToSteady(evidence_of(run), "multi_gpu_scaling").paragraphs()
+    paragraphs = TimesOfSteps(evidence_of(run), "multi_gpu_scaling").paragraphs()
     return {paragraph.topic: paragraph.text for paragraph in paragraphs.get(TORCH, [])}
 
 
@@ -97,3 +102,40 @@ def test_paragraphs_say_the_axes_in_which_their_cases_differ(tmp_path: Path) -> 
         "From literal to steady: cnn10, 1 device, batch 256",
         "From literal to steady: cnn10, 2 devices, batch 128",
     ]
+
+
+PRINTED = """title = "A planted source"
+language = "en"
+[[hardware]]
+name = "theirs"
+title = "Their machine"
+[[numbers]]
+suite = "multi_gpu_scaling"
+hardware = "theirs"
+framework = "torch"
+case = { mode = "training", model = "cnn10", layout = "native", strategy = "none", devices = 1, nodes = 1, precision = "fp32", execution = "native" }
+columns = ["batch_size", "step_s"]
+rows = [[1, 0.010], [16, %s], [32, 0.0161], [128, 0.0164], [512, 0.0159]]
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("printed_s", "is_said"), [("0.0160", True), ("0.0080", False)])
+def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
+    tmp_path: Path, printed_s: str, is_said: bool
+) -> None:
+    """Planted: this machine takes twice as long; the printed batches are all of two images, or grow at first."""
+    (tmp_path / "planted.toml").write_text(PRINTED % printed_s)
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size, step_s in ((1, 0.020), (2, 0.032), (16, 0.256)):
+        add(run, {}, step_s, batch_size=batch_size)
+    evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS)
+    found = TimesOfSteps(evidence, "multi_gpu_scaling").paragraphs().get(TORCH, [])
+    assert bool(found) == is_said
+    for paragraph in found:
+        assert paragraph.topic == "Printed batches: cnn10"
+        assert (
+            "is 15.9\u00a0ms to 16.4\u00a0ms for batches of 16 to 512, and does not grow; for 1 it is 10.0\u00a0ms."
+            in paragraph.text
+        )
+        assert "takes 2.00 times as long as is printed for 1, and 16.0 times as long for 16" in paragraph.text
+        assert paragraph.text.endswith("steps as long as the printed ones have 1.98 to 2.05 images here.")

@@ -17,7 +17,7 @@ from tsuishi.report.parts.wording import (
     vocabulary_in_use,
 )
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.claims import Bounds, Check, Scope
+from tsuishi.specs.claims import Bounds, Check, Claim
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import Absent, CheckResult
@@ -235,7 +235,7 @@ def takes(judgement: Judgement) -> str:
     if judgement.hindrance == "shortened":
         return t("The claim is about the accuracy after the whole training, and this run trained less: --profile full.")
     if judgement.hindrance == "other hardware":
-        return _scope_text(claim.scope)
+        return _scope_text(claim)
     suites, frameworks, named = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK, ENVIRONMENT))
     if judgement.hindrance == "no environment":
         if named:
@@ -253,8 +253,11 @@ def takes(judgement: Judgement) -> str:
     return prose(map(_missing_text, missing[:1]))
 
 
-def _scope_text(scope: Scope | None) -> str:
+def _scope_text(claim: Claim) -> str:
     """The hardware on which a claim can be judged, which is not that of the run."""
+    scope = claim.scope
+    if "cpu" in claim.about:
+        return t("The claim is about CPUs, and these cases ran on GPUs.")
     if scope and scope.gpu_memory_gib:
         memory = bounds_text(scope.gpu_memory_gib)
         return t(

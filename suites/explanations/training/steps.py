@@ -1,4 +1,4 @@
-"""Workload training: the time of a literal epoch beside the computing that the steady protocol times.
+"""The time of a literal epoch beside the computing that the steady protocol times.
 
 Three cases of the same network and batch divide a step: a literal epoch over its steps, a steady step whose batch comes
 from the host, and a steady step on a resident batch. Nothing is said where one of them was not measured.
@@ -9,11 +9,11 @@ from typing import Any
 
 from tsuishi.base.language import mark, prose, t
 from tsuishi.report.parts.compared_times import Timed, is_open, ratio_shown
-from tsuishi.report.parts.explanation import Explanation, Paragraph
+from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.report.parts.wording import amount, capital, case_text
 
 # Of later epochs, and of steady steps; a smaller last batch counts with its own number of images.
-_RATE = "throughput_images_per_s"
+RATE = "throughput_images_per_s"
 _BATCHES, _TUNING = "batches", "convolution_tuning"
 # The values of the axes that tell the cases of a step apart. Where a suite has no such axis, its only value is usual.
 _USUAL = {"loader": "tensors", _BATCHES: "resident", _TUNING: "tuned"}
@@ -28,41 +28,30 @@ _BESIDE = (
 )
 
 
-class FromLiteralToSteady(Explanation):
-    """The parts of a literal step, by environment."""
-
-    def paragraphs(self) -> dict[str, list[Paragraph]]:
-        every = {environment: [*_about(self._rates(environment))] for environment in self.evidence.environments}
-        return {environment: several for environment, several in every.items() if several}
-
-    def _rates(self, environment: str) -> "_Rates":
-        """What an environment measured of the suite."""
-        found: _Rates = {}
-        for case_id, _, rate in self.timed(environment, _RATE):
-            axes = {axis: value for axis, value in self.evidence.axes[case_id].items() if axis != "suite"}
-            same = tuple((axis, value) for axis, value in axes.items() if axis not in ("protocol", *_USUAL))
-            found.setdefault(same, {})[_kind(**axes)] = rate
-        return found
-
-
 # Axes with their values.
-_Axes = tuple[tuple[str, Any], ...]
+Axes = tuple[tuple[str, Any], ...]
 # The rates by a case's axes without the protocol and the axes of _USUAL, then by these.
-_Rates = dict[_Axes, dict[_Axes, Timed]]
+Rates = dict[Axes, dict[Axes, Timed]]
 
 
-def _kind(protocol: str = "steady", **axes: Any) -> _Axes:
+def add_rate(rates: Rates, axes: Mapping[str, Any], rate: Timed) -> None:
+    """Add the rate of a case with these axes."""
+    same = tuple((axis, value) for axis, value in axes.items() if axis not in ("suite", "protocol", *_USUAL))
+    rates.setdefault(same, {})[_kind(**{axis: value for axis, value in axes.items() if axis != "suite"})] = rate
+
+
+def _kind(protocol: str = "steady", **axes: Any) -> Axes:
     """The axes that distinguish the cases of a step."""
     return (("protocol", protocol), *((axis, axes.get(axis, usual)) for axis, usual in _USUAL.items()))
 
 
-def _parts() -> dict[str, _Axes]:
+def _parts() -> dict[str, Axes]:
     """The axes that distinguish the cases of a step, by their names."""
     beside = {name: _kind(**axes) for axes, name, _ in _BESIDE}
     return {_LITERAL: _kind("literal"), _FED: _kind(**{_BATCHES: "host"}), _RESIDENT: _kind(), **beside}
 
 
-def _about(rates: _Rates) -> Iterator[Paragraph]:
+def division(rates: Rates) -> Iterator[Paragraph]:
     """A paragraph for every network and batch of which all three steps were measured."""
     named = {
         same: {name: of_case[kind] for name, kind in _parts().items() if kind in of_case}
