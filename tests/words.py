@@ -7,12 +7,14 @@ from typing import Any
 from tsuishi.base.checkout import Checkout
 from tsuishi.results import schema
 from tsuishi.specs.case import Case
-from tsuishi.specs.source import Source, read_source
+from tsuishi.specs.source import FILE, Source, read_source
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, vocabulary
 
 WORDS = vocabulary(Checkout().suites)
 # The sources of this project. A user may put others beside them: what holds of ours need not hold of theirs.
 SHIPPED = ("batch-throughput", "conv2d-gce", "keras-channels-first", "torch-2080ti", "towers-titanx")
+# Those whose numbers stay in tables.
+ADOPTED = ("openbenchmarking-pytorch", "pytorch-gpu-benchmark", "timm-results")
 # Of runs whose cases have the axes of suites/axes.toml only.
 TRIAL_COLUMNS = [column.name for column in schema.of_trials(WORDS.of([]).axes)]
 
@@ -26,7 +28,9 @@ def describe(suites: Path) -> None:
 
 def shipped_sources() -> tuple[Source, ...]:
     """The published sources of this project."""
-    return tuple(read_source(Checkout().published / f"{name}.toml", WORDS) for name in SHIPPED)
+    published = Checkout().published
+    paths = [*(published / f"{name}.toml" for name in SHIPPED), *(published / name / FILE for name in ADOPTED)]
+    return tuple(read_source(path, WORDS, tables=False) for path in paths)
 
 
 def case(**axes: Any) -> Case:

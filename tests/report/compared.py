@@ -18,7 +18,9 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 def evidence_of(*runs: SyntheticRun, published: bool = False) -> Evidence:
-    return Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
+    return Evidence(
+        [run.finish() for run in runs], read_sources(PUBLISHED, WORDS, tables=False) if published else (), WORDS
+    )
 
 
 def compared(

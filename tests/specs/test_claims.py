@@ -46,6 +46,9 @@ LETTERS = {
     "batch-throughput": "a a2 a2-proportional b c d e f g h i",
     "conv2d-gce": "a b c d",
     "keras-channels-first": "a b c d e f g h",
+    "openbenchmarking-pytorch": "a",
+    "pytorch-gpu-benchmark": "a b",
+    "timm-results": "a",
     "torch-2080ti": "a b c d e f g h i j k l m n",
     "towers-titanx": "a b b-distinct c d e f g",
 }
@@ -90,7 +93,7 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
         (
             '"gpu"',
             '"gpus"',
-            "key 'claims[0].about[0]': input should be 'gpu' or 'accuracy'; given: 'gpus'",
+            "key 'claims[0].about[0]': input should be 'gpu', 'cpu' or 'accuracy'; given: 'gpus'",
         ),
         # What a kind needs.
         (
@@ -213,6 +216,10 @@ def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
     assert unstated == {
         ("batch-throughput", "f"),
         ("conv2d-gce", "b"),
+        ("openbenchmarking-pytorch", "a"),
+        ("pytorch-gpu-benchmark", "a"),
+        ("pytorch-gpu-benchmark", "b"),
+        ("timm-results", "a"),
         ("keras-channels-first", "d"),
         ("torch-2080ti", "n"),
         ("towers-titanx", "b-distinct"),

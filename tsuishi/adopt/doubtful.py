@@ -49,4 +49,10 @@ def _cells(table: Numbers) -> Iterable[PrintedCell]:
         for quantity, values in table.readings(row).items():
             value = statistics.median(values)
             place = f"{table.note or table.suite}, {number}"
-            yield PrintedCell(line, place, f"{value:.12g}", table.axes(row), quantity, value, len(values))
+            yield PrintedCell(line, place, _printed(value), table.axes(row), quantity, value, len(values))
+
+
+def _printed(value: float) -> str:
+    """The digits as printed: a time may be the inverse of a printed rate, which then has fewer digits."""
+    texts = [f"{each:.12g}" for each in ((value, 1 / value) if value else (value,))]
+    return min(texts, key=len)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.printed_doubts import PrintedCell, independent_of_batch
-from tsuishi.report.parts.compared_times import Timed, compared
+from tsuishi.report.parts.compared_times import Timed, compared, is_open
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.report.parts.wording import amount, case_text, digits
 from tsuishi.verdicts.evidence import Evidence
@@ -51,25 +51,27 @@ def _text(theirs: str, printed: Mapping[int, float], doubted: set[int], ours: Ma
         return None
     batch, slower = checked[0], ours[first].value / printed[first]
     sizes = sorted(_images(ours, slower * printed[size]) for size in doubted)
-    return prose(
-        [
-            t(
-                "{hardware}: the printed time of a step is {low} to {high} for batches of {smallest} to {largest}, and "
-                "does not grow; for {first} it is {one}.",
-                hardware=theirs,
-                low=amount(min(printed[size] for size in doubted), "s"),
-                high=amount(max(printed[size] for size in doubted), "s"),
-                smallest=min(doubted),
-                largest=max(doubted),
-                first=first,
-                one=amount(printed[first], "s"),
+    said = [
+        t(
+            "{hardware}: the printed time of a step is {low} to {high} for batches of {smallest} to {largest}, and "
+            "does not grow; for {first} it is {one}.",
+            hardware=theirs,
+            low=amount(min(printed[size] for size in doubted), "s"),
+            high=amount(max(printed[size] for size in doubted), "s"),
+            smallest=min(doubted),
+            largest=max(doubted),
+            first=first,
+            one=amount(printed[first], "s"),
+        ),
+        t(
+            "Here, {comparison}.",
+            comparison=compared(
+                ours[batch], ours[first], t("a batch of {size}", size=batch), t("a batch of {size}", size=first)
             ),
-            t(
-                "Here, {comparison}.",
-                comparison=compared(
-                    ours[batch], ours[first], t("a batch of {size}", size=batch), t("a batch of {size}", size=first)
-                ),
-            ),
+        ),
+    ]
+    if not is_open(ours[batch], ours[first]):
+        said += [
             t(
                 "This machine takes {slower} times as long as is printed for {first}, and {times} times as long for "
                 "{batch}: a machine has one speed, so the printed batch of {batch} is not one of {batch} images, or "
@@ -85,7 +87,7 @@ def _text(theirs: str, printed: Mapping[int, float], doubted: set[int], ours: Ma
                 high=digits(sizes[-1]),
             ),
         ]
-    )
+    return prose(said)
 
 
 def _images(ours: Mapping[int, Timed], seconds: float) -> float:

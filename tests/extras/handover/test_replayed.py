@@ -31,7 +31,7 @@ def replay_of(run: SyntheticRun, path: Path, *, same_machine: bool = False) -> S
 
 
 def found(*runs: SyntheticRun) -> list[View]:
-    evidence = Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS), WORDS)
+    evidence = Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS, tables=False), WORDS)
     with worded(evidence.words):
         compared = matchups(evidence, every_comparison(evidence), Explanations(evidence))
         return list(summary_views(evidence, compared, Verdicts(evidence).judgements))

@@ -34,7 +34,7 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 
 
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
-    evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
+    evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS, tables=False) if published else (), WORDS)
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
     known = evidence.axes, evidence.numbers, titles, sweep, evidence.terms
     charts = sweep_charts(sweep_variants(named_rows(evidence.cases), *known))

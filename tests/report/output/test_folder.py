@@ -423,7 +423,11 @@ def test_markdown_escapes_what_markdown_means() -> None:
 
 def towers_of(run: SyntheticRun, sources: tuple[Source, ...] = ()) -> Towers:
     return Towers(
-        Comparison(Evidence([run.finish()], sources or read_sources(PUBLISHED, WORDS), WORDS), "conv2d", "literal")
+        Comparison(
+            Evidence([run.finish()], sources or read_sources(PUBLISHED, WORDS, tables=False), WORDS),
+            "conv2d",
+            "literal",
+        )
     )
 
 
@@ -479,7 +483,9 @@ def test_where_nothing_was_published_every_line_is_in_the_one_table(tmp_path: Pa
     for devices in (3, 4):
         for data in ("ones", "random"):
             run.add(conv2d_case(devices=devices, data=data), TF, [("first_run", 0, 1, 840, 1.0)])
-    towers = towers_of(run, tuple(source for source in read_sources(PUBLISHED, WORDS) if source.name != "conv2d-gce"))
+    towers = towers_of(
+        run, tuple(source for source in read_sources(PUBLISHED, WORDS, tables=False) if source.name != "conv2d-gce")
+    )
     assert set(first_runs(towers.own)) == {f"{TF}, ones data", f"{TF}, random data"}
     assert towers.others == {}
 

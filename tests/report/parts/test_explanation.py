@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def suites(tmp_path: Path) -> Path:
     """The folder of a user's suites, with a suite and an empty folder for explanations."""
     folder = tmp_path / "suites"
     describe(folder)
+    shutil.copytree(Checkout().workloads / "networks", folder / "workloads" / "networks")
     (folder / "mine.toml").write_text(SUITE, encoding="utf-8")
     (folder / "explanations").mkdir()
     return folder

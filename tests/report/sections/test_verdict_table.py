@@ -21,11 +21,11 @@ from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED, WORDS) for claim in source.claims}
+EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED, WORDS, tables=False) for claim in source.claims}
 
 
 def verdicts(run: SyntheticRun) -> Verdicts:
-    return Verdicts(Evidence([run.finish()], read_sources(PUBLISHED, WORDS), WORDS))
+    return Verdicts(Evidence([run.finish()], read_sources(PUBLISHED, WORDS, tables=False), WORDS))
 
 
 def tables(found: Verdicts) -> list[Table]:

@@ -11,6 +11,8 @@ from tsuishi.estimates.line_fit import Fit, fit, measured
 
 # Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
 SAME = 1.2
+# The logarithm of the ends' ratio from which on an open interval is not printed.
+_HUGE = math.log(1e3)
 
 # No family of a report has these comparisons, so each has an interval of its own, at a level for a dozen of them.
 SURE_CONFIDENCE = 0.999
@@ -84,6 +86,8 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
         return t("{slower} takes {times} as long as {faster} (seen, not tested)", **words)
     if interval.low >= -math.log(SAME) and interval.high <= math.log(SAME):
         return t("{one} and {other} are about as fast", one=us, other=them)
+    if 0.0 in interval and interval.high - interval.low > _HUGE:
+        return t("{slower} takes {times} as long as {faster}: open, as the trials scatter too much", **words)
     if 0.0 in interval:
         low, high = (_two_digits(math.exp(end)) for end in interval)
         return t("{one} takes {low} to {high} times as long as {other}: open", one=us, other=them, low=low, high=high)
