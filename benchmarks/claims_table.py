@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +26,10 @@ from tsuishi.plan.decidable import GpusHere, Situation, Takes, gpus_of, what_cla
 from tsuishi.plan.outline import outline
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.claim_words import bounds_text, what
-from tsuishi.specs.case import PROTOCOL
+from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
+from tsuishi.specs.source import Source
 from tsuishi.specs.suite import Profile, select_suites
 
 CHECKOUT = Checkout()
@@ -59,11 +61,12 @@ class Guesses(History):
 
 
 class Plan(NamedTuple):
-    """A plan that is not carried out: GPUs of the machine, profile, and a name in TIMES."""
+    """A plan that is not carried out: GPUs, profile, a name in TIMES, and suites; without suites the default suites."""
 
     gpus: int
     profile: Profile
     time: str
+    suites: tuple[str, ...] = ()
 
 
 @cache
@@ -73,13 +76,13 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
         each for each in read_environments(CHECKOUT.images) if each.name in (ON_GPUS if plan.gpus else ON_CPU)
     ]
     machine = Machine(*[CARD] * plan.gpus)
-    choice = Choice(profile=plan.profile, environments=tuple(each.name for each in environments))
+    choice = Choice(profile=plan.profile, environments=tuple(each.name for each in environments), suites=plan.suites)
     with tempfile.TemporaryDirectory() as empty:
         given = (CHECKOUT, environments, machine, Guesses(Path(empty), "machine"))
         matrix = trials.matrix(choice, *given)
-        larger = trials.matrix(Choice(profile="full", environments=choice.environments), *given)
+        larger = trials.matrix(replace(choice, profile="full"), *given)
     sources = shipped_sources()
-    questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, ())}
+    questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
     planned = Counter(trial.cell for trial in outlined.trials)
@@ -89,17 +92,24 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     return what_claims_take(sources, Situation(hardware, frameworks, asked, of_full, planned))
 
 
+def suites_of(source: Source) -> tuple[str, ...]:
+    """The suites of a source that run only where they are named; empty for the default suites."""
+    named = sorted({str(suite) for claim in source.claims for suite in claim.named(SUITE)})
+    return tuple(suite.name for suite in select_suites(CHECKOUT.suites, tuple(named)) if not suite.default)
+
+
 def page() -> str:
     """The text of docs/claims.md."""
     lines = [*INTRODUCTION.strip().splitlines(), ""]
     for source in shipped_sources():
+        suites = suites_of(source)
         lines += [f"## {source.name}", ""]
         times = [f"{profile}, {time}" for profile in PROFILES for time in TIMES]
         header = ["claim", "judged on", "protocol", "GPUs", *times]
         lines += [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
         for claim in source.claims:
             gpus = gpus_of(claim)
-            plans = [Plan(gpus, profile, time) for profile in PROFILES for time in TIMES]
+            plans = [Plan(gpus, profile, time, suites) for profile in PROFILES for time in TIMES]
             words = [WORDS_OF[takes(plan)[source.name, claim.id]] for plan in plans]
             cells = [f"({claim.id}) {claim.text['en']}", _judged_on(claim), _protocols(claim), str(gpus), *words]
             lines.append(f"| {' | '.join(cells)} |")
@@ -129,8 +139,9 @@ A plan can decide a claim if each of its cells has three trials. A cell is a cas
 and a protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other
 columns are a machine with exactly that many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers
 between GPUs), the environments of 2019 and of today already built, and real data: can `run-suite --profile P --within
-T` decide the claim? "more time": it can be asked, and other questions were worth more for the time. "needs `full`":
-this profile has too few of its cases. The times of trials are the suites' guesses; a machine that has measured before
+T` (for an adopted table with its `--suite`) decide the claim? "more time": it can be asked, and the time is too short
+for it beside other questions, or each case has too few trials. "needs `full`": this profile has too few of its cases.
+The times of trials are the suites' guesses; a machine that has measured before
 plans by its own times. `invoke run-suite --plan` prints the same for the machine at hand. How your claim compares
 frameworks, or releases and environments of one framework: sources.md, "Checks".
 """

@@ -6,7 +6,7 @@ from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.selections import FRAMEWORK, selected
-from tsuishi.specs.suite import PROFILES, select_suites
+from tsuishi.specs.suite import PROFILES, every_suite
 
 SOURCES = shipped_sources()
 EVERY = [
@@ -32,7 +32,7 @@ def test_a_suite_has_cases_that_a_deviation_touches(deviation: Deviation) -> Non
     frameworks = deviation.case.get(FRAMEWORK, ("torch",))
     assert any(
         selected({**case.values, FRAMEWORK: framework}, deviation.case)
-        for suite in select_suites(Checkout().suites, ())
+        for suite in every_suite(Checkout().suites)
         for profile in PROFILES
         for accelerator in ("cpu", "cuda")
         for case, _ in suite.cases(profile, accelerator)

@@ -54,5 +54,4 @@ def _cells(table: Numbers) -> Iterable[PrintedCell]:
 
 def _printed(value: float) -> str:
     """The digits as printed: a time may be the inverse of a printed rate, which then has fewer digits."""
-    texts = [f"{each:.12g}" for each in ((value, 1 / value) if value else (value,))]
-    return min(texts, key=len)
+    return min(f"{value:.12g}", f"{1 / value:.9g}", key=len) if value else "0"
