@@ -99,8 +99,8 @@ def test_a_mistake_in_a_suite_file_names_file_and_key(tmp_path: Path) -> None:
         read_suite(path, WORDS)
 
 
-def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) -> list[str]:
-    suites = select_suites(Checkout().suites, ())
+def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str], named: tuple[str, ...] = ()) -> list[str]:
+    suites = select_suites(Checkout().suites, named)
     here = [
         RunnableCases(
             environment(*one).model_copy(update={"accelerators": (accelerator,)}),
@@ -122,6 +122,14 @@ def test_a_cpu_is_asked_for_the_step_of_conv2d_and_for_2019_against_today_and_fo
     assert {"conv2d/step/tf1", "multi_gpu_scaling/today/tf1/tf2", "input_pipeline/distinct/tf1"} <= set(asked)
     sources = tuple(f"{source.name}/" for source in shipped_sources())
     assert not [one for one in asked if one.startswith(sources)]
+
+
+def test_claims_about_cpus_are_asked_of_cpus_alone_and_only_where_their_suite_is_named() -> None:
+    torch, suites = ("torch2", "torch", "2.2.1"), ("openbenchmarking_pytorch",)
+    asked = "openbenchmarking-pytorch/a/torch2"
+    assert asked in shipped("cpu", 0, torch, named=suites)
+    assert asked not in shipped("cuda", 1, torch, named=suites)
+    assert asked not in shipped("cpu", 0, torch)
 
 
 def test_gpus_are_asked_for_the_claims_about_them() -> None:

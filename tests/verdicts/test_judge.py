@@ -66,6 +66,18 @@ def test_a_verdict_is_what_the_interval_says(tmp_path: Path, two_s: float, verdi
     assert outcome.shown(outcome.summary.value) == pytest.approx(two_s / 0.1)
 
 
+@pytest.mark.parametrize(
+    ("device", "verdict", "hindrance"), [("cpu", "reproduced", ""), ("cuda", "not tested", "other hardware")]
+)
+def test_a_claim_about_cpus_is_judged_on_cpus(tmp_path: Path, device: str, verdict: str, hindrance: str) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    larger = {**FASTER_ON_TWO, "of": {"batch_size": 256}, "to": {"batch_size": 128}}
+    for batch_size, step_s in ((128, 0.1), (256, 0.05)):
+        add_steps(run, TORCH, step_s, batch_size=batch_size, fields={"device": device})
+    (found,) = judged(run, claim(larger, about=("cpu",)))
+    assert (found.verdict, found.hindrance) == (verdict, hindrance)
+
+
 def test_simulated_devices_show_something_and_support_nothing(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for devices, strategy, step_s in ((1, "none", 0.1), (2, "data_parallel", 0.05)):

@@ -181,6 +181,7 @@ def _judging(claim: Claim, possible: Sequence[RunnableCases], gpus: int) -> Iter
     Those that the claim names, where it names environments.
     """
     able = [here for here in possible if "gpu" not in claim.about or (here.accelerator == "cuda" and gpus > 0)]
+    able = [here for here in able if "cpu" not in claim.about or here.accelerator == "cpu"]
     names, frameworks = (sorted(map(str, claim.named(axis))) for axis in (ENVIRONMENT, FRAMEWORK))
     if names:
         yield from itertools.product(*([here for here in able if here.environment.name == name] for name in names))
