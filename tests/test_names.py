@@ -23,10 +23,12 @@ ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")
 @cache
 def names() -> frozenset[str]:
     """The suites, sources, published hardware and networks of this checkout, as its files have them."""
-    suites, sources = every_suite(ROOMS.suites), read_sources(ROOMS.published, vocabulary(ROOMS.suites))
+    suites = every_suite(ROOMS.suites)
+    sources = read_sources(ROOMS.published, vocabulary(ROOMS.suites), tables=False)
     cells = itertools.product(suites, PROFILES, ACCELERATORS)
     cases = (case for suite, profile, accelerator in cells for case, _ in suite.cases(profile, accelerator))
-    networks = {str(network) for case in cases if (network := case.axes.get("model"))}
+    every = {str(network) for case in cases if (network := case.axes.get("model"))}
+    networks = {network for network in every if ":" not in network}  # those of a library are behind its name
     hardware = {hardware.name for source in sources for hardware in source.hardware}
     # A CPU that a source names is also a word of the library's own.
     return frozenset(

@@ -228,7 +228,7 @@ def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
 
 def every_check() -> Iterator[Any]:
     """Of this project's sources and of a user's, for whom `invoke test --select claims` does this (docs/sources.md)."""
-    for source in read_sources(Checkout().published, WORDS):
+    for source in read_sources(Checkout().published, WORDS, tables=False):
         for claim in source.claims:
             for number, check in enumerate(claim.checks):
                 yield pytest.param(check, id=f"{source.name}-{claim.id}-{number}")

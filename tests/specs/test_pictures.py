@@ -50,7 +50,7 @@ readings = ["line 1", "line 2", "line 3"]
 title = "all"
 case = { suite = "conv2d", devices = 2 }
 """
-SOURCES = read_sources(PUBLISHED, WORDS)
+SOURCES = read_sources(PUBLISHED, WORDS, tables=False)
 
 
 def read(tmp_path: Path, text: str) -> Source:

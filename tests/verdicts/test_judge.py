@@ -243,7 +243,7 @@ def test_the_claims_of_a_report_are_one_family(tmp_path: Path) -> None:
 
 def own(source_name: str) -> dict[tuple[str, str], tuple[str | None, list[float]]]:
     """Of a published source: by claim and hardware the verdict on its own numbers, and what they come to."""
-    (wanted,) = [one for one in read_sources(PUBLISHED, WORDS) if one.name == source_name]
+    (wanted,) = [one for one in read_sources(PUBLISHED, WORDS, tables=False) if one.name == source_name]
     return {
         (one.claim.id, one.hardware): (
             one.verdict,
@@ -272,7 +272,9 @@ def test_the_cost_time_of_two_gpus_is_2_8_times_that_of_one() -> None:
 
 def test_a_claim_is_held_against_the_lines_of_another_source() -> None:
     """Two GPUs against one: the costs and ideal speeds of least-squares lines through another table's epochs."""
-    sources = [one for one in read_sources(PUBLISHED, WORDS) if one.name in ("batch-throughput", "torch-2080ti")]
+    sources = [
+        one for one in read_sources(PUBLISHED, WORDS, tables=False) if one.name in ("batch-throughput", "torch-2080ti")
+    ]
     values = {
         (one.claim.id, one.hardware): [
             outcome.shown(outcome.summary.value) for outcome in one.outcomes if outcome.summary

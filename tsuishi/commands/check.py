@@ -32,7 +32,7 @@ from tsuishi.specs.case import DEVICES, SUITE
 from tsuishi.specs.checkable import CheckableNumber, of_usual_values
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
-from tsuishi.specs.source import Hardware, Numbers, read_sources
+from tsuishi.specs.source import FILE, Hardware, Numbers, read_sources
 from tsuishi.specs.suite import read_suite
 
 # Trials of the case, where --repetitions does not say another number.
@@ -202,6 +202,10 @@ def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
         copied = made.published / path.name
         if path.stem not in sources and copied.read_bytes() == path.read_bytes():
             copied.unlink()
+    for path in ours.published.glob(f"*/{FILE}"):
+        copied = made.published / path.parent.name
+        if copied.name not in sources and (copied / FILE).read_bytes() == path.read_bytes():
+            shutil.rmtree(copied)
     return made
 
 

@@ -169,6 +169,21 @@ def test_inputs_are_those_of_the_commit_of_the_run(tmp_path: Path) -> None:
         "templates/Dockerfile.j2": "template"}  # fmt: skip
 
 
+def test_tables_of_suites_that_did_not_run_are_left_out(tmp_path: Path) -> None:
+    published = tmp_path / "checkout" / "reports" / "published"
+    for name, suite in (("ran", "conv2d"), ("other", "theirs")):
+        (published / name).mkdir(parents=True)
+        (published / name / "source.toml").write_text(f'[[tables]]\nsuite = "{suite}"\n')
+        (published / name / "table.csv").write_text("model,ms\n")
+    checkout = checkout_of(tmp_path / "checkout")
+    state = {"commit": git(checkout.root, "rev-parse", "HEAD"), "dirty": False}
+    run = SyntheticRun(tmp_path / RUN_ID, git=state)
+    run.add(conv2d_case(devices=3), TORCH, [("first_run", 0, 1, 840, 0.9)])
+    folders = {str(Path(name).parent) for name in RunInputs(run.finish(), checkout, is_asked).files}
+    assert "reports/published/ran" in folders
+    assert "reports/published/other" not in folders
+
+
 @pytest.mark.parametrize(
     "git_record",
     [{"commit": "HEAD", "dirty": False}, {"commit": "--help", "dirty": False}, {"commit": "f" * 40, "dirty": False},

@@ -14,7 +14,7 @@ from tsuishi.report.parts.standing import PublishedStanding, device_names, our_v
 from tsuishi.specs.pictures import Picture
 from tsuishi.specs.source import Source, read_sources
 
-SOURCES = {source.name: source for source in read_sources(PUBLISHED, WORDS)}
+SOURCES = {source.name: source for source in read_sources(PUBLISHED, WORDS, tables=False)}
 
 
 def picture_of(source: str, name: str) -> tuple[Source, Picture]:

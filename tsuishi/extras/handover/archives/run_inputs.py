@@ -1,5 +1,7 @@
 """The inputs of a run: suites, axes, specs, locks, the template, sources, workloads, as its run.json and records say.
 
+Tables of sources in files are left out where no suite of theirs ran.
+
 A run holds digests of its workloads, spec ids of its environments, and the commit of its checkout. A file enters an
 archive where one of these shows that it is the file that the run was made with.
 """
@@ -7,17 +9,20 @@ archive where one of these shows that it is the file that the run was made with.
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
 from tsuishi.base.checkout import Checkout, NoRepository, git
 from tsuishi.base.errors import UserError
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.results.records import CaseRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import RunRecord
+from tsuishi.specs.case import SUITE
 from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import Environment, known_environments, read_environment
+from tsuishi.specs.source import FILE
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
 _INPUTS = ("suites", "reports/published", "templates/Dockerfile.j2")
@@ -34,7 +39,10 @@ class RunInputs:
     def __init__(self, run: RunDirectory, checkout: Checkout, is_asked: IsAsked) -> None:
         records = [run.record(path.stem) for path in run.record_files()]
         environments = [record for record in records if isinstance(record, EnvironmentRecord)]
-        self.files = dict(_of_commit(run.run(), checkout, {record.name for record in environments}))
+        ran = {str(record.root.get(SUITE)) for record in records if isinstance(record, CaseRecord)}
+        found = dict(_of_commit(run.run(), checkout, {record.name for record in environments}))
+        others = tuple(f"{posixpath.dirname(name)}/" for name, text in found.items() if _is_of_others(name, text, ran))
+        self.files = {name: text for name, text in found.items() if not name.startswith(others)}
         self.missing: list[str] = []
         if not self.files:
             self.missing.append("suites, axes and sources: run.json names no commit without changes that is here")
@@ -72,6 +80,17 @@ class RunInputs:
                 self.files[name] = content
         if lacking:
             self.missing.append(f"workload {record.workload or ''}: {lacking} files differ from those of the run")
+
+
+def _is_of_others(name: str, content: bytes, ran: Set[str]) -> bool:
+    """Whether a file describes a source with tables, of which none is of a suite that ran."""
+    if not name.endswith(f"/{FILE}"):
+        return False
+    try:
+        tables = tomllib.loads(content.decode()).get("tables", ())
+    except ValueError:
+        return False
+    return bool(tables) and ran.isdisjoint(table.get("suite") for table in tables)
 
 
 def place_of(file: str) -> str:
