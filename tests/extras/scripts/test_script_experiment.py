@@ -13,7 +13,7 @@ import pytest
 from tests.commands.test_tasks import checkout, invoke
 from tests.reports import markdown_of, table_of
 
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 class Style(NamedTuple):
