@@ -8,6 +8,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.results import schema
 from tsuishi.specs.case import Case
 from tsuishi.specs.source import FILE, Source, read_source
+from tsuishi.specs.suite import known_suites
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, vocabulary
 
 WORDS = vocabulary(Checkout().suites)
@@ -15,6 +16,8 @@ WORDS = vocabulary(Checkout().suites)
 SHIPPED = ("batch-throughput", "conv2d-gce", "keras-channels-first", "torch-2080ti", "towers-titanx")
 # Those whose numbers stay in tables.
 ADOPTED = ("openbenchmarking-pytorch", "pytorch-gpu-benchmark", "timm-results")
+# The suites without those of adopted tables, which have thousands of networks of libraries.
+SUITES_OF_OURS = sorted(known_suites(Checkout().suites).keys() - {name.replace("-", "_") for name in ADOPTED})
 # Of runs whose cases have the axes of suites/axes.toml only.
 TRIAL_COLUMNS = [column.name for column in schema.of_trials(WORDS.of([]).axes)]
 

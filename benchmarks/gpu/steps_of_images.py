@@ -19,7 +19,7 @@ from tsuishi.results.attempts import last_attempts
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.statuses import OK, is_finding
-from tsuishi.specs.suite import known_suites
+from tsuishi.specs.suite import every_suite
 
 Work = Callable[[ImagesKit, str], Iterator[Finding]]
 
@@ -69,12 +69,13 @@ def built(kit: ImagesKit, name: str) -> Iterator[Finding]:
 
 
 def ran(kit: ImagesKit, name: str) -> Iterator[Finding]:
-    """`run-suite` of every suite, where the GPU runs the environment's own code."""
+    """`run-suite` of every suite that is of no adopted table, where the GPU runs the environment's own code."""
     work = kit.session(name)
     if refusal := why_not_run(work.builder, kit.checkout, work.choice, work.nvml, kit.environment(name)):
         yield not_here(f"suites in {name}", refusal)
         return
-    for suite in known_suites(kit.checkout.suites):
+    every = every_suite(kit.checkout.suites)
+    for suite in (each.name for each in every if each.default or not each.source):
         try:
             run = run_suite(kit.session(name, suite), f"{name}-{suite}")
         except UserError as error:

@@ -22,7 +22,7 @@ from experiments import possible
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import EVERYWHERE, TENSORFLOW, TORCH, WITHOUT_CHANNELS_FIRST
 from tests.suites.environments import PINNED, REAL, built, inside
-from tests.words import WORDS
+from tests.words import SUITES_OF_OURS, WORDS
 from tsuishi.environments import possible as asking
 from tsuishi.environments import probe
 from tsuishi.environments.entry import Ready
@@ -30,7 +30,7 @@ from tsuishi.environments.possible import Question
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
+from tsuishi.specs.suite import PROFILES, Profile, read_suite
 from tsuishi.stream.events import EventParser
 from tsuishi.stream.listener import Transcript, listen
 
@@ -154,7 +154,7 @@ def smoke(name: str) -> list[Question]:
 
 def questions_of(profile: Profile, name: str = "*") -> Iterator[Question]:
     """Every case of a profile on CPUs, with its workload and settings."""
-    for suite in (read_suite(path, WORDS) for key, path in known_suites(REAL.suites).items() if name in ("*", key)):
+    for suite in (read_suite(REAL.suites / f"{key}.toml", WORDS) for key in SUITES_OF_OURS if name in ("*", key)):
         settings = suite.profile(profile).settings_for("cpu").model_dump()
         yield from ((suite.workload, case, settings) for case, _ in suite.cases(profile, "cpu"))
 
