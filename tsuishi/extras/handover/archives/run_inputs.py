@@ -1,6 +1,6 @@
 """The inputs of a run: suites, axes, specs, locks, the template, sources, workloads, as its run.json and records say.
 
-Tables of sources in files are left out where no suite of theirs ran.
+A source with tables in files is left out where none of its suites ran.
 
 A run holds digests of its workloads, spec ids of its environments, and the commit of its checkout. A file enters an
 archive where one of these shows that it is the file that the run was made with.
