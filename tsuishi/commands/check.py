@@ -77,8 +77,9 @@ def find(chain: Chain) -> Found:
     if not row:
         raise UserError("--row: say which row of the table, by words in it")
     name = slug(f"{row} {column} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
-    known = () if Path(given).exists() else read_sources(session.checkout.published, session.words)
-    if source := next((source for source in known if source.name == given), None):
+    known = () if Path(given).exists() else read_sources(session.checkout.published, session.words, tables=False)
+    if unread := next((source for source in known if source.name == given), None):
+        source = unread.with_tables()
         numbers = numbers_of_source(source)
         number = _above_zero(pick(numbers, row, column, ()))
         doubt = _doubt(session, number, source.numbers, source.hardware)

@@ -1,11 +1,13 @@
 """Workload training: what a literal step is made of, and printed times that do not grow with their batch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.explanation import Explanation, Paragraph
 
-from .printed_batches import batches_in_doubt
-from .steps import RATE, Rates, add_rate, division
+from .printed_batches import STEP, batches_in_doubt
+from .steps import RATE, division
 
 
 class TimesOfSteps(Explanation):
@@ -16,9 +18,10 @@ class TimesOfSteps(Explanation):
         return {environment: several for environment, several in every.items() if several}
 
     def _about(self, environment: str) -> Iterator[Paragraph]:
-        steps = {case_id: step for case_id, _, step in self.timed(environment, "step_s")}
-        yield from batches_in_doubt(self.evidence, self.suite, steps)
-        rates: Rates = {}
-        for case_id, _, rate in self.timed(environment, RATE):
-            add_rate(rates, self.evidence.axes[case_id], rate)
-        yield from division(rates)
+        yield from batches_in_doubt(self.evidence, self.suite, self._measured(environment, STEP))
+        yield from division(self._measured(environment, RATE))
+
+    def _measured(self, environment: str, quantity: str) -> Iterator[tuple[Mapping[str, Any], Timed]]:
+        """The axes of every case with a quantity, and its estimate."""
+        for case_id, _, timed in self.timed(environment, quantity):
+            yield self.evidence.axes[case_id], timed

@@ -5,59 +5,66 @@ the smallest, the printed batch was not computed as it is called, or other machi
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from itertools import pairwise
+from typing import Any
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.printed_doubts import PrintedCell, independent_of_batch
 from tsuishi.report.parts.compared_times import Timed, compared, is_open
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.report.parts.wording import amount, case_text, digits
+from tsuishi.specs.selections import Selector
 from tsuishi.verdicts.evidence import Evidence
 
-_BATCH, _STEP = "batch_size", "step_s"
+STEP = "step_s"
+_BATCH = "batch_size"
+# The measured steps of a suite: the axes of a case, and its step.
+Steps = Iterable[tuple[Mapping[str, Any], Timed]]
 
 
-def batches_in_doubt(evidence: Evidence, suite: str, steps: Mapping[str, Timed]) -> Iterator[Paragraph]:
-    """A paragraph for each network whose printed times do not grow. steps: the measured steps of the suite by case."""
+def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[Paragraph]:
+    """A paragraph for each network whose printed times do not grow, where the same steps were measured here."""
     printed = [
-        PrintedCell(number.key, "", "", dict(number.axes), _STEP, number.value)
+        PrintedCell(number.key, "", "", number.axes, STEP, number.value)
         for number in evidence.numbers
-        if number.quantity == _STEP and number.axes["suite"] == suite
+        if number.quantity == STEP and number.axes["suite"] == suite and number.value > 0
     ]
+    measured = list(steps)
     for doubt in independent_of_batch(printed):
-        doubted, line = {int(cell.axes[_BATCH]): cell.value for cell in doubt.cells}, doubt.cells[0].line
-        same = {axis: value for axis, value in doubt.cells[0].axes.items() if axis != _BATCH}
-        below = {
+        first = doubt.cells[0]
+        same = _but_batch(first)
+        times = {
             int(cell.axes[_BATCH]): cell.value
             for cell in printed
-            if cell.line == line and {**cell.axes, _BATCH: 0} == {**same, _BATCH: 0} and cell.value
+            if cell.line == first.line and _but_batch(cell) == same
         }
-        ours = {
-            int(axes[_BATCH]): step
-            for case_id, step in steps.items()
-            if (axes := evidence.axes[case_id]).get("protocol") == "steady"
-            and all(axes.get(axis) == value for axis, value in same.items())
-        }
-        if (text := _text(evidence.hardware[line].title, {**below, **doubted}, set(doubted), ours)) is not None:
+        selection = {axis: (value,) for axis, value in same.items()}
+        selects = Selector({**selection, "protocol": ("steady",)}, usual=evidence.words.usual)
+        ours = {int(axes[_BATCH]): step for axes, step in measured if selects(axes)}
+        doubted = {int(cell.axes[_BATCH]) for cell in doubt.cells}
+        if (text := _text(evidence.hardware[first.line].title, times, doubted, ours)) is not None:
             yield Paragraph(t("Printed batches: {case}", case=case_text(same, {"model"})), text)
 
 
-def _text(theirs: str, printed: Mapping[int, float], doubted: set[int], ours: Mapping[int, Timed]) -> str | None:
+def _but_batch(cell: PrintedCell) -> dict[str, Any]:
+    return {axis: value for axis, value in cell.axes.items() if axis != _BATCH}
+
+
+def _text(theirs: str, printed: Mapping[int, float], doubted: Set[int], ours: Mapping[int, Timed]) -> str | None:
     """What the steps here say of the printed ones, by batch; None without a step of both kinds."""
     first = min((batch for batch in printed.keys() - doubted if batch in ours), default=0)
-    checked = [batch for batch in sorted(doubted) if batch in ours]
-    if not (first and checked):
+    batch = min((batch for batch in doubted if batch in ours), default=0)
+    if not (first and batch):
         return None
-    batch, slower = checked[0], ours[first].value / printed[first]
-    sizes = sorted(_images(ours, slower * printed[size]) for size in doubted)
+    of_doubted = [printed[size] for size in doubted]
     said = [
         t(
             "{hardware}: the printed time of a step is {low} to {high} for batches of {smallest} to {largest}, and "
             "does not grow; for {first} it is {one}.",
             hardware=theirs,
-            low=amount(min(printed[size] for size in doubted), "s"),
-            high=amount(max(printed[size] for size in doubted), "s"),
+            low=amount(min(of_doubted), "s"),
+            high=amount(max(of_doubted), "s"),
             smallest=min(doubted),
             largest=max(doubted),
             first=first,
@@ -71,6 +78,8 @@ def _text(theirs: str, printed: Mapping[int, float], doubted: set[int], ours: Ma
         ),
     ]
     if not is_open(ours[batch], ours[first]):
+        slower = ours[first].value / printed[first]
+        sizes = [_images(ours, slower * seconds) for seconds in of_doubted]
         said += [
             t(
                 "This machine takes {slower} times as long as is printed for {first}, and {times} times as long for "
@@ -83,8 +92,8 @@ def _text(theirs: str, printed: Mapping[int, float], doubted: set[int], ours: Ma
             ),
             t(
                 "At the speed of the first, steps as long as the printed ones have {low} to {high} images here.",
-                low=digits(sizes[0]),
-                high=digits(sizes[-1]),
+                low=digits(min(sizes)),
+                high=digits(max(sizes)),
             ),
         ]
     return prose(said)

@@ -4,7 +4,7 @@ Three cases of the same network and batch divide a step: a literal epoch over it
 from the host, and a steady step on a resident batch. Nothing is said where one of them was not measured.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tsuishi.base.language import mark, prose, t
@@ -28,34 +28,31 @@ _BESIDE = (
 )
 
 
-# Axes with their values.
-Axes = tuple[tuple[str, Any], ...]
-# The rates by a case's axes without the protocol and the axes of _USUAL, then by these.
-Rates = dict[Axes, dict[Axes, Timed]]
+# _Axes with their values.
+_Axes = tuple[tuple[str, Any], ...]
 
 
-def add_rate(rates: Rates, axes: Mapping[str, Any], rate: Timed) -> None:
-    """Add the rate of a case with these axes."""
-    same = tuple((axis, value) for axis, value in axes.items() if axis not in ("suite", "protocol", *_USUAL))
-    rates.setdefault(same, {})[_kind(**{axis: value for axis, value in axes.items() if axis != "suite"})] = rate
-
-
-def _kind(protocol: str = "steady", **axes: Any) -> Axes:
+def _kind(protocol: str = "steady", **axes: Any) -> _Axes:
     """The axes that distinguish the cases of a step."""
     return (("protocol", protocol), *((axis, axes.get(axis, usual)) for axis, usual in _USUAL.items()))
 
 
-def _parts() -> dict[str, Axes]:
+def _parts() -> dict[str, _Axes]:
     """The axes that distinguish the cases of a step, by their names."""
     beside = {name: _kind(**axes) for axes, name, _ in _BESIDE}
     return {_LITERAL: _kind("literal"), _FED: _kind(**{_BATCHES: "host"}), _RESIDENT: _kind(), **beside}
 
 
-def division(rates: Rates) -> Iterator[Paragraph]:
-    """A paragraph for every network and batch of which all three steps were measured."""
+def division(measured: Iterable[tuple[Mapping[str, Any], Timed]]) -> Iterator[Paragraph]:
+    """A paragraph for every network and batch of which all three steps were measured, as cases with their rates."""
+    # By a case's axes without the protocol and the axes of _USUAL, then by these.
+    rates: dict[_Axes, dict[_Axes, Timed]] = {}
+    for of_suite, rate in measured:
+        of_case = {axis: value for axis, value in of_suite.items() if axis != "suite"}
+        same = tuple((axis, value) for axis, value in of_case.items() if axis not in ("protocol", *_USUAL))
+        rates.setdefault(same, {})[_kind(**of_case)] = rate
     named = {
-        same: {name: of_case[kind] for name, kind in _parts().items() if kind in of_case}
-        for same, of_case in rates.items()
+        same: {name: kinds[kind] for name, kind in _parts().items() if kind in kinds} for same, kinds in rates.items()
     }
     whole = {same: parts for same, parts in named.items() if {_LITERAL, _FED, _RESIDENT} <= parts.keys()}
     told = {axis for same in whole for axis, value in same if any(dict(other).get(axis) != value for other in whole)}

@@ -128,6 +128,7 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
     run = SyntheticRun(tmp_path / "run")
     for batch_size, step_s in ((1, 0.020), (2, 0.032), (16, 0.256)):
         add(run, {}, step_s, batch_size=batch_size)
+        add(run, UNTUNED, 3 * step_s, batch_size=batch_size)  # another case, which the printed one does not say
     evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS)
     found = TimesOfSteps(evidence, "multi_gpu_scaling").paragraphs().get(TORCH, [])
     assert bool(found) == is_said
