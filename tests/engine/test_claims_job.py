@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.words import WORDS, shipped_sources
+from tests.synthetic_run import WORKLOADS
+from tests.words import SUITES_OF_OURS, WORDS, shipped_sources
 from tsuishi.estimates.gpu_use import HOST, gpu_quantities
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
@@ -53,6 +54,13 @@ def produced(done: tuple[Path, str]) -> Produced:
     return found
 
 
+def quantities_of(produced: Produced, suite: str, protocol: str) -> set[str]:
+    """What a suite produced; of an adopted table, which no job runs, what the suites with its workload produced."""
+    of_workload = [other for other in SUITES_OF_OURS if WORKLOADS[other] == WORKLOADS[suite]]
+    suites = [suite] if suite in SUITES_OF_OURS else of_workload
+    return set().union(*(produced[each, protocol] for each in suites))
+
+
 def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, set[str]]]:
     """By suite and protocol of a check: names of quantities, of which it needs one."""
     protocols = claim.named(PROTOCOL) or {"literal", "steady"}
@@ -74,7 +82,11 @@ def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, set[str]]]:
     ],
 )
 def test_what_a_check_asks_for_is_produced_by_its_suite(claim: Claim, check: Check, produced: Produced) -> None:
-    places = [(suite, protocol, names) for suite, protocol, names in asked(claim, check) if produced[suite, protocol]]
+    places = [
+        (suite, protocol, names, found)
+        for suite, protocol, names in asked(claim, check)
+        if (found := quantities_of(produced, suite, protocol))
+    ]
     assert places, "a smoke job has a case of the suite in one of the protocols"
-    for suite, protocol, names in places:
-        assert names & produced[suite, protocol], f"{suite}, {protocol}: none of {sorted(names)}"
+    for suite, protocol, names, found in places:
+        assert names & found, f"{suite}, {protocol}: none of {sorted(names)}"
