@@ -55,6 +55,11 @@ class Fraction(NamedTuple):
     bound: Bound
 
 
+def product_of(precision: str) -> str:
+    """The precision of the products whose limit a case of this precision is held against; "": it has no such axis."""
+    return _PRODUCT_OF.get(precision, precision)
+
+
 def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLimits]:
     """The best rates by device, from rows of rates (see `with_axes`) of cases that run a single operation.
 
@@ -122,7 +127,7 @@ def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, d
     so can work on a device whose limit was not reached when it was measured.
     """
     most = {
-        "flops_per_s": ("arithmetic", limits.flops_per_s.get(_PRODUCT_OF.get(precision, precision))),
+        "flops_per_s": ("arithmetic", limits.flops_per_s.get(product_of(precision))),
         "bytes_per_s": ("memory", limits.bytes_per_s),
     }
     fractions = []

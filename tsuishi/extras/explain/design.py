@@ -5,11 +5,12 @@ the fifth on has their value where an odd number of three others do (Box, Hunter
 effect is then mixed with interactions of three factors, and a pair with other pairs, which share a bar. Both ends
 belong to every such design.
 
-The logarithm of mine over printed is the sum of a bar for each factor (its main effect: the mean over all corners of
-mine minus theirs), a bar of interactions (the measured difference of the ends minus the main effects; of two factors it
-is 0, as each main effect has its half), and the remainder between their end, as it is measured here, and the printed
-number. No bar is left out for being small. Beside the sum stands, for each pair of factors, by how much the effect of
-the first differs between mine and theirs of the second.
+The logarithm of mine over printed is the sum of the bar of the device (computed from limits, where they are known), a
+bar for each factor (its main effect: the mean over all corners of mine minus theirs), a bar of interactions (the
+measured difference of the ends minus the main effects; of two factors it is 0, as each main effect has its half), and
+the remainder between their end, as it is measured here, and the printed number. No bar is left out for being small.
+Beside the sum stands, for each pair of factors, by how much the effect of the first differs between mine and theirs of
+the second.
 """
 
 import itertools
@@ -33,7 +34,7 @@ NO_EFFECT = Region(-math.log(1.03), math.log(1.03))
 # leave their shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
 ERROR = 0.05
 _OF_A_PAIR = "how far the effect of one depends on the other"
-Finding = Literal["certain", "no effect", "undecided"]
+Finding = Literal["certain", "no effect", "undecided", "computed"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Factor:
 @dataclass(frozen=True)
 class Bar:
     """A factor of mine over printed, as a logarithm, with its error; `level`: of the interval that decided.
+
+    A computed bar has neither error nor interval.
 
     is_part: of the sum; else it says how a pair of factors works together.
     """
@@ -68,8 +71,10 @@ def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
     return [(*corner, last) for corner in measured for last in (False, True)] if crossed else measured
 
 
-def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float) -> list[Bar]:
-    """The bars of a waterfall: main effects, interactions (of three to seven factors), a remainder; then pairs.
+def bars(
+    factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float, device: Bar | None = None
+) -> list[Bar]:
+    """The bars of a waterfall: the device, main effects, interactions (of three to seven factors), a remainder; pairs.
 
     terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0.
     """
@@ -86,8 +91,9 @@ def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float
             named.append(("interactions", "the difference of the ends without the bars above"))
             sizes.append(_sum(rest, terms))
     left = contrast([(1.0, terms[every[-1]])])
-    named.append(("remainder", "their settings here, over the printed number: the device and all that is not named"))
-    sizes.append(left._replace(value=left.value - math.log(printed)))
+    and_device = "all that is not named" if device else "the device and all that is not named"
+    named.append(("remainder", f"their settings here, over the printed number: {and_device}"))
+    sizes.append(left._replace(value=left.value - math.log(printed) - (device.size.value if device else 0.0)))
     parts = len(sizes)
     mixed: dict[tuple[float, ...], list[str]] = {}
     for first, second in itertools.combinations(range(count), 2):
@@ -98,10 +104,11 @@ def bars(factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float
         named.append((" + ".join(pairs), words))
         sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
     level = ERROR / len(sizes)
-    return [
+    tested = [
         Bar(*words, size, _finding(size, level), level, number < parts)
         for number, (words, size) in enumerate(zip(named, sizes, strict=True))
     ]
+    return [device, *tested] if device else tested
 
 
 def _sum(weights: Mapping[Corner, float], terms: Mapping[Corner, Term]) -> Contrast:

@@ -1,7 +1,9 @@
 """`invoke explain`: both ends and corners between them are measured, and the waterfall is printed and written."""
 
 import itertools
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import tomlkit
@@ -11,10 +13,14 @@ from tsuishi.commands import check, report_runs
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.intervals import Term
-from tsuishi.extras.explain import waterfall
-from tsuishi.extras.explain.design import MOST, Corner, Factor, bars, corners
+from tsuishi.estimates.roofline import Device
+from tsuishi.extras.explain import device, waterfall
+from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corners
+from tsuishi.machine.compatibility import read_table
+from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.report.output import checked
 from tsuishi.report.sections.beside_published import terms_of
+from tsuishi.results.frames import ok_rows
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, select_environments
@@ -38,24 +44,36 @@ def explain(chain: Chain) -> None:
     settings = case_of("mine", options.text("mine"), chain.session.words)
     printed = {**chain.session.words.usual, **number.axes}
     changed = {axis: value for axis, value in settings.items() if printed.get(axis) != value}
+    sheet = device.printed_sheet(number.hardware, read_table(chain.session.checkout.images).data_sheets)
     factors = _factors(number, printed, changed, mine, theirs)
+    if not (factors or sheet):
+        raise UserError(
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}), and no data sheet of "
+            f"'{number.hardware}' is known: say what differs, by --mine axis=value,axis=value or --mine-env"
+        )
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
+    precision = str(number.axes.get("precision", ""))
+    if sheet:
+        device.narrow(inner.suites / f"{device.SUITE}.toml", precision)
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
         say(f"in doubt: {found.doubt}")
     for factor in factors:
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     environments = ",".join(dict.fromkeys((theirs.name, mine.name)))
-    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "suite": suite, "name": "explain"}
+    suites = f"{suite},{device.SUITE}" if sheet else suite
+    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "suite": suites, "name": "explain"}
     sub = check.main_job(chain, found, inner, measured)
     run = check.measured(sub)
     if run is None:
         return
-    terms = _terms(evidence_of(run, inner.suites, inner.published), number, changed, mine, theirs)
+    evidence = evidence_of(run, inner.suites, inner.published)
+    terms = _terms(evidence, number, changed, mine, theirs)
     chain.end_with(sub.exit_code)
     page = report_runs.report_folder(sub.session, [run], "")
-    for line in waterfall.write(page, number, bars(factors, terms, number.value)):
+    by_device = _of_device(evidence, number, theirs, sheet) if sheet else None
+    for line in waterfall.write(page, number, bars(factors, terms, number.value, by_device)):
         say(line)
 
 
@@ -82,11 +100,6 @@ def _factors(
     factors = [Factor(axis, str(value), str(printed.get(axis, "usual"))) for axis, value in changed.items()]
     if mine.name != theirs.name:
         factors.append(Factor(ENVIRONMENT, mine.name, theirs.name))
-    if not factors:
-        raise UserError(
-            f"nothing differs from the printed case ({number.case}, in {theirs.name}): say what does, by --mine "
-            "axis=value,axis=value or --mine-env"
-        )
     if len(changed) > MOST:
         raise UserError(f"{len(changed)} settings differ, and at most {MOST} are separated: leave some out")
     return factors
@@ -125,3 +138,26 @@ def _terms(
             raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
         terms[corner] = found[0]
     return terms
+
+
+def _of_device(evidence: Evidence, number: CheckableNumber, theirs: Environment, sheet: DataSheet) -> Bar | None:
+    """The bar of the device, in the direction of the number; None where a limit was not measured."""
+    case_id, column, term = next(
+        found
+        for found in terms_of(evidence, number.quantity, number.axes)
+        if evidence.selectable(found[1])[ENVIRONMENT] == theirs.name
+    )
+    trials = ok_rows(evidence.results.trials)
+    here = trials[(trials["case_id"] == case_id) & (trials["column"] == column)].iloc[0]
+    rates = {
+        name: evidence.terms[case_id, column, name]
+        for name in device.RATES
+        if (case_id, column, name) in evidence.terms
+    }
+    limits = evidence.limits.get(Device(here["machine"], here["device"]))
+    times, is_time = math.exp(term.mean) / number.value, evidence.words.quantities[number.quantity].unit == "s"
+    precision = str(number.axes.get("precision", ""))
+    by_limits = device.bar(rates, limits, sheet, precision, times if is_time else 1 / times)
+    if by_limits is None or is_time:
+        return by_limits
+    return replace(by_limits, size=by_limits.size._replace(value=-by_limits.size.value))

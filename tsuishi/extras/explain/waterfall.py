@@ -41,8 +41,8 @@ def drawing(found: Sequence[Bar]) -> dict[str, Any]:
     color = {
         "field": "finding",
         "scale": {
-            "domain": ["certain", "undecided", "no effect", "mine over printed"],
-            "range": [*figures.PALETTE[:2], figures.PALETTE[5], figures.PUBLISHED_GREYS[0]],
+            "domain": ["certain", "undecided", "no effect", "computed", "mine over printed"],
+            "range": [*figures.PALETTE[:2], figures.PALETTE[5], figures.PALETTE[2], figures.PUBLISHED_GREYS[0]],
         },
         "legend": {"title": None, "orient": "bottom"},
     }
@@ -61,14 +61,16 @@ def _told(number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
     """A sentence, and a table of the bars."""
     parts_of_sum = [bar for bar in found if bar.is_part]
     whole = math.exp(math.fsum(bar.size.value for bar in parts_of_sum))
-    named = [bar for bar in parts_of_sum[:-1] if bar.finding == "certain"]
+    named = [bar for bar in parts_of_sum[:-1] if bar.finding in ("certain", "computed")]
     parts = ", ".join(f"{bar.name} explains {ratio_text(as_ratio(bar.size, bar.level))}" for bar in named)
-    others = [bar.name for bar in parts_of_sum[:-1] if bar.finding != "certain"]
-    left = parts_of_sum[-1]
-    where = f"with {number.hardware or 'its device'} and all that is not named"
+    others = [bar.name for bar in parts_of_sum[:-1] if bar not in named]
+    left, has_device = parts_of_sum[-1], any(bar.finding == "computed" for bar in found)
+    where = "with all that is not named"
+    if not has_device:
+        where = f"with {number.hardware or 'its device'} and all that is not named"
     first = (
         f"Mine is {digits(whole)} times the printed {number.text} ({number.column}): "
-        f"{parts or 'no setting is certain to explain a part'}; "
+        f"{parts or 'nothing is certain to explain a part'}; "
         f"{ratio_text(as_ratio(left.size, left.level))} remains, {where}."
         + (f" Not certain: {', '.join(others)}." if others else "")
     )
@@ -78,5 +80,6 @@ def _told(number: CheckableNumber, found: Sequence[Bar]) -> list[str]:
     notes = (
         "Effects are those on this machine. The product down to the remainder is mine over printed. Intervals are of "
         "my trials alone, and hold together in 95 of 100 explanations; a printed number has none."
+        + (" The device's bar is computed from limits, and has none." if has_device else "")
     )
     return [first, "", "| | mine over printed | | |", "|---|---|---|---|", *rows, "", notes]
