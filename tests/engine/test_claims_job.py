@@ -1,8 +1,9 @@
 """Whatever a check of a claim asks for, its suite produces, in each protocol, from phases that real trials wrote."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -15,7 +16,7 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results
 from tsuishi.results.records import GpuRecord
-from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.case import PROTOCOL, SUITE, Value
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.engine
 
 GPUS = 4
 SOURCES = shipped_sources()
-Produced = dict[tuple[str, str], set[str]]
+# The quantities of a suite, by protocol and mode.
+Produced = dict[tuple[str, str, str | None], set[str]]
 
 
 def with_gpus(results: Results) -> Results:
@@ -39,36 +41,46 @@ def with_gpus(results: Results) -> Results:
 
 @pytest.fixture(scope="module")
 def produced(done: tuple[Path, str]) -> Produced:
-    """The quantities of the main job's trials, by suite and protocol."""
+    """The quantities of the main job's trials."""
     runs = [RunDirectory(path) for path in directory.known_runs(done[0] / "results").values()]
     evidence = Evidence(runs, SOURCES, WORDS)
     found: Produced = defaultdict(set)
-    rows = evidence.estimates[[SUITE, PROTOCOL, "quantity"]].itertuples(index=False, name=None)
-    for suite, protocol, quantity in rows:
-        found[suite, protocol].add(quantity)
-    trials = evidence.results.trials[[SUITE, PROTOCOL, "status"]]
+    rows = evidence.estimates[["case_id", "quantity"]].itertuples(index=False, name=None)
+    for case_id, quantity in rows:
+        found[_kind(evidence, case_id)].add(quantity)
+    trials = evidence.results.trials[["case_id", "status"]]
     for trial, quantities in gpu_quantities(with_gpus(evidence.results)).items():
-        suite, protocol, status = (str(trials.loc[trial, name]) for name in (SUITE, PROTOCOL, "status"))
+        case_id, status = (str(trials.loc[trial, name]) for name in ("case_id", "status"))
         if status == OK:
-            found[suite, protocol] |= {*quantities}
+            found[_kind(evidence, case_id)] |= {*quantities}
     return found
 
 
-def quantities_of(produced: Produced, suite: str, protocol: str) -> set[str]:
+def _kind(evidence: Evidence, case_id: str) -> tuple[str, str, str | None]:
+    axes = evidence.axes[case_id]
+    return axes[SUITE], axes[PROTOCOL], axes.get("mode")
+
+
+def quantities_of(produced: Produced, suite: str, protocol: str, modes: Collection[Value]) -> set[str]:
     """What a suite produced; of an adopted table, which no job runs, what the suites with its workload produced."""
     of_workload = [other for other in SUITES_OF_OURS if WORKLOADS[other] == WORKLOADS[suite]]
     suites = [suite] if suite in SUITES_OF_OURS else of_workload
-    return set().union(*(produced[each, protocol] for each in suites))
+    return {
+        quantity
+        for (other, way, mode), found in produced.items()
+        for quantity in found
+        if other in suites and way == protocol and (not modes or mode in modes)
+    }
 
 
-def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, set[str]]]:
-    """By suite and protocol of a check: names of quantities, of which it needs one."""
+def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, Collection[Value], set[str]]]:
+    """By suite, protocol and modes of a check: names of quantities, of which it needs one. No modes: all."""
     protocols = claim.named(PROTOCOL) or {"literal", "steady"}
     for side, name in ((check.of, check.quantity), (check.to, check.to_quantity or check.quantity)):
         needed = {name} if name else {"gpu_imbalance"} if check.kind == "imbalance" else {"step_s", "median_epoch_s"}
-        for suite in {**check.case, **(side or {})}[SUITE]:
-            for protocol in protocols:
-                yield str(suite), str(protocol), needed
+        case = {**check.case, **(side or {})}
+        for suite, protocol in product(case[SUITE], protocols):
+            yield str(suite), str(protocol), case.get("mode", ()), needed
 
 
 @pytest.mark.parametrize(
@@ -84,8 +96,8 @@ def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, set[str]]]:
 def test_what_a_check_asks_for_is_produced_by_its_suite(claim: Claim, check: Check, produced: Produced) -> None:
     places = [
         (suite, protocol, names, found)
-        for suite, protocol, names in asked(claim, check)
-        if (found := quantities_of(produced, suite, protocol))
+        for suite, protocol, modes, names in asked(claim, check)
+        if (found := quantities_of(produced, suite, protocol, modes))
     ]
     assert places, "a smoke job has a case of the suite in one of the protocols"
     for suite, protocol, names, found in places:

@@ -14,11 +14,11 @@ from tsuishi.estimates.printed_doubts import PrintedCell, independent_of_batch
 from tsuishi.report.parts.compared_times import Timed, compared, is_open
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.report.parts.wording import amount, case_text, digits
-from tsuishi.specs.selections import Selector
+from tsuishi.specs.selections import Selection, Selector
 from tsuishi.verdicts.evidence import Evidence
 
 STEP = "step_s"
-_BATCH = "batch_size"
+_BATCH, _PROTOCOLS = "batch_size", ("steady", "literal")
 # The measured steps of a suite: the axes of a case, and its step.
 Steps = Iterable[tuple[Mapping[str, Any], Timed]]
 
@@ -40,19 +40,32 @@ def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[P
             if cell.line == first.line and _but_batch(cell) == same
         }
         selection = {axis: (value,) for axis, value in same.items()}
-        selects = Selector({**selection, "protocol": ("steady",)}, usual=evidence.words.usual)
-        ours = {int(axes[_BATCH]): step for axes, step in measured if selects(axes)}
+        ours, literal = (_by_batch(measured, {**selection, "protocol": (name,)}, evidence) for name in _PROTOCOLS)
         doubted = {int(cell.axes[_BATCH]) for cell in doubt.cells}
-        if (text := _text(evidence.hardware[first.line].title, times, doubted, ours)) is not None:
+        if (text := _text(evidence.hardware[first.line].title, times, doubted, ours, literal)) is not None:
             yield Paragraph(t("Printed batches: {case}", case=case_text(same, {"model"})), text)
+
+
+def _by_batch(measured: Steps, selection: Selection, evidence: Evidence) -> dict[int, Timed]:
+    selects = Selector(selection, usual=evidence.words.usual)
+    return {int(axes[_BATCH]): step for axes, step in measured if selects(axes)}
 
 
 def _but_batch(cell: PrintedCell) -> dict[str, Any]:
     return {axis: value for axis, value in cell.axes.items() if axis != _BATCH}
 
 
-def _text(theirs: str, printed: Mapping[int, float], doubted: Set[int], ours: Mapping[int, Timed]) -> str | None:
-    """What the steps here say of the printed ones, by batch; None without a step of both kinds."""
+def _text(
+    theirs: str,
+    printed: Mapping[int, float],
+    doubted: Set[int],
+    ours: Mapping[int, Timed],
+    literal: Mapping[int, Timed],
+) -> str | None:
+    """What the steps here say of the printed ones, by batch; None without a step of both kinds.
+
+    ours: of the steady protocol. literal: as the source's own program says.
+    """
     first = min((batch for batch in printed.keys() - doubted if batch in ours), default=0)
     batch = min((batch for batch in doubted if batch in ours), default=0)
     if not (first and batch):
@@ -96,6 +109,17 @@ def _text(theirs: str, printed: Mapping[int, float], doubted: Set[int], ours: Ma
                 high=digits(max(sizes)),
             ),
         ]
+    said += [
+        t(
+            "The source's own program (`literal`) takes {seconds} here for what it calls a batch of {batch}, {times} "
+            "times as long as is printed. So long take {images} images in `steady`.",
+            seconds=amount(literal[label].value, "s"),
+            batch=label,
+            times=digits(literal[label].value / printed[label]),
+            images=digits(_images(ours, literal[label].value)),
+        )
+        for label in sorted(doubted & literal.keys())
+    ]
     return prose(said)
 
 

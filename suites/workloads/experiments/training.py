@@ -1,8 +1,9 @@
 """Training and inference on CIFAR-10 (and MNIST's shape): how step and epoch times depend on batch, devices, framework.
 
 Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
-    protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host; `steady` times
-                synchronised blocks of steps, on a fixed batch that is already on the devices unless `batches` says else
+    protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host, and inference by
+                the package of a source; `steady` times synchronised blocks of steps, on a fixed batch that is already
+                on the devices unless `batches` says else
     mode        training or inference
     model       a network of common/networks.py, or of a library, as "timm:resnet50"
     image_size  pixels of an image's side; the network's own if not given
@@ -55,10 +56,7 @@ OF_PROTOCOL = {
 
 def check(request):
     """Raises Unsupported for a case that no framework can run here."""
-    case = request.case
-    check_case(case)
-    if case["protocol"] == "literal" and case["mode"] != "training":
-        raise Unsupported("protocol 'literal' with mode {!r}: no source did; 'steady' would run".format(case["mode"]))
+    check_case(request.case)
     check_devices(request)
 
 
@@ -120,9 +118,11 @@ def make_job(request):
     framework = frameworks.load(request)
     framework.require_tf32(case["precision"] == "tf32")
     strategy = framework.strategy(case["strategy"])
-    if case["protocol"] == "literal" and strategy.literal is None:
+    if case["protocol"] == "literal" and (strategy.packaged if is_packaged(case) else strategy.literal) is None:
         raise Unsupported(
-            "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(case["strategy"])
+            "protocol 'literal' with mode {mode!r}, strategy {strategy!r}: no source did so; 'steady' would run".format(
+                **case
+            )
         )
     if case["nodes"] > 1 and not strategy.spans_nodes:
         raise Unsupported(
@@ -169,6 +169,11 @@ def make_job(request):
     return framework, strategy, job
 
 
+def is_packaged(case):
+    """Whether a source's package times the case, on images that it makes itself: as many as it likes."""
+    return case["protocol"] == "literal" and case["mode"] == "inference"
+
+
 def chosen_network(framework, name, image_size):
     """The networks.Network of a case. Raises Unsupported where there is none of that name and size."""
     if networks.is_of_zoo(name):
@@ -185,7 +190,7 @@ def prepared(request, emitter):
     launch.check(request.case["nodes"])
     framework, strategy, job = make_job(request)
     framework.set_tf32(job.precision == "tf32")
-    job, synthetic = jobs.with_data(job, request)
+    job, synthetic = (job, True) if is_packaged(request.case) else jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
     of_zoo = networks.is_of_zoo(job.network.name)
     flags = {"networks_of": framework.part("zoos").version(job.network)} if of_zoo else {}
@@ -198,12 +203,13 @@ def run(request, emitter):
     check(request)
     framework, strategy, job = prepared(request, emitter)
     training = job.mode == "training"
-    if not networks.is_of_zoo(job.network.name):
+    if not networks.is_of_zoo(job.network.name) and not is_packaged(request.case):
         emitter.metric("flops", networks.flops(job.network, job.batch_size, training), "1")
         value_bytes = 2 if job.precision.startswith("amp_") else 4
         emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, value_bytes), "B")
     budget = timing.Budget(request.budget_s)
-    protocol = literal if request.case["protocol"] == "literal" else steady
+    literally = literal_inference if is_packaged(request.case) else literal
+    protocol = literally if request.case["protocol"] == "literal" else steady
     with framework.layout_may_be_refused(job.layout, request.accelerator):
         trainer = protocol(strategy, job, emitter, budget)
         after(trainer, job, emitter)
@@ -250,6 +256,16 @@ def literal(strategy, job, emitter, budget):
         accuracy = np.mean(trainer.logits(images).argmax(axis=1) == labels)
     emit_loss("final_loss", final_loss, emitter)
     emitter.metric("test_accuracy", float(accuracy), "1")
+    return trainer
+
+
+def literal_inference(strategy, job, emitter, budget):
+    """Has a source's package time inference, and emits all that it timed as one sample. Returns the trainer."""
+    trainer = strategy.packaged(job)
+    emit_parameters(trainer, job, emitter)
+    with emitter.phase("measure"):
+        timed = trainer.infer()
+    emitter.sample("measure", 0, *timed)
     return trainer
 
 

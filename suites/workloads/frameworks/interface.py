@@ -122,12 +122,14 @@ class Strategy:
     """A way to share a batch among devices.
 
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
+    packaged: the Trainer class of literal inference, which a source's package times; None where no source did so.
     loaders, batches, tunings: the values of the axes `loader`, `batches` and `convolution_tuning` that it knows.
     spans_nodes: whether it has a process for each device, which may be on several nodes.
     """
 
     steady = None
     literal = None
+    packaged = None
     loaders = (jobs.TENSORS,)
     batches = (jobs.RESIDENT,)
     tunings = (jobs.TUNED,)
@@ -168,6 +170,10 @@ class Trainer:
         probe: a timing.EpochProbe, whose step_ended is called after every step. Returns the mean loss of the last
         epoch.
         """
+        raise NotImplementedError
+
+    def infer(self):
+        """Of literal inference: (steps, their images, their seconds), as the source's package has timed them."""
         raise NotImplementedError
 
     def announce(self, steps):

@@ -129,6 +129,10 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
     for batch_size, step_s in ((1, 0.020), (2, 0.032), (16, 0.256)):
         add(run, {}, step_s, batch_size=batch_size)
         add(run, UNTUNED, 3 * step_s, batch_size=batch_size)  # another case, which the printed one does not say
+    for repetition, factor in enumerate(factors(0.01), start=1):  # their program makes two images of whatever batch
+        for label, step_s in ((1, 0.020), (16, 0.032)):
+            measure = [("measure", 0, 10, 20, 10 * step_s * factor)]
+            run.add(training_case(label, protocol="literal"), TORCH, measure, repetition)
     evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS)
     found = TimesOfSteps(evidence, "multi_gpu_scaling").paragraphs().get(TORCH, [])
     assert bool(found) == is_said
@@ -139,4 +143,8 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
             in paragraph.text
         )
         assert "takes 2.00 times as long as is printed for 1, and 16.0 times as long for 16" in paragraph.text
-        assert paragraph.text.endswith("steps as long as the printed ones have 1.98 to 2.05 images here.")
+        assert "steps as long as the printed ones have 1.98 to 2.05 images here." in paragraph.text
+        assert paragraph.text.endswith(
+            "The source's own program (`literal`) takes 32.0\u00a0ms here for what it calls a batch of 16, 2.00 times "
+            "as long as is printed. So long take 2.00 images in `steady`."
+        )

@@ -9,7 +9,7 @@ import torch
 from common import jobs, networks, timing
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.torch import loaders
+from frameworks.torch import loaders, package
 from frameworks.torch.networks import depthwise_gradients_are_right
 from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 
@@ -115,12 +115,15 @@ class Literal(Trainer):
 class Strategy(interface.Strategy):
     steady = Steady
     literal = Literal
+    packaged = package.Packaged
     loaders = tuple(loaders.LOADERS)
     batches = jobs.BATCHES
     tunings = jobs.TUNINGS
 
     def check(self, job, protocol):
         loaders.check(job)
+        if protocol == "literal" and job.mode == "inference":
+            package.check(job)
         needs = [
             (job.layout == "channels_last", has_channels_last(), "layout 'channels_last'", "1.5"),
             (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
