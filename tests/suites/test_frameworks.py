@@ -172,7 +172,7 @@ def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> No
         (
             "training",
             {**TRAINED, "protocol": "literal", "mode": "training"},
-            "protocol 'literal' with strategy 'none': ",
+            "protocol 'literal' with mode 'training', strategy 'none': ",
         ),
         (
             "training",

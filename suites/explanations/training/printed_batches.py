@@ -111,8 +111,8 @@ def _text(
         ]
     said += [
         t(
-            "The source's own program (`literal`) takes {seconds} here for what it calls a batch of {batch}, {times} "
-            "times as long as is printed. So long take {images} images in `steady`.",
+            "The source's own program (`literal`), with the batch size {batch}, takes {seconds} here, {times} times as "
+            "long as is printed. In `steady`, {images} images take that time.",
             seconds=amount(literal[label].value, "s"),
             batch=label,
             times=digits(literal[label].value / printed[label]),

@@ -96,7 +96,7 @@ def test_the_device_takes_its_part_from_the_remainder() -> None:
 def test_nothing_but_products_and_copies_is_measured(
     accelerator: Accelerator, precision: str, products: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "device_limits.toml"
+    path = tmp_path / f"{device.suite_of_limits(Checkout().suites)}.toml"
     shutil.copy(Checkout().suites / path.name, path)
     device.narrow(path, precision)
     cases = [case.values for case, _ in read_suite(path, WORDS).cases("quick", accelerator)]

@@ -145,6 +145,6 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
         assert "takes 2.00 times as long as is printed for 1, and 16.0 times as long for 16" in paragraph.text
         assert "steps as long as the printed ones have 1.98 to 2.05 images here." in paragraph.text
         assert paragraph.text.endswith(
-            "The source's own program (`literal`) takes 32.0\u00a0ms here for what it calls a batch of 16, 2.00 times "
-            "as long as is printed. So long take 2.00 images in `steady`."
+            "The source's own program (`literal`), with the batch size 16, takes 32.0\u00a0ms here, 2.00 times as long "
+            "as is printed. In `steady`, 2.00 images take that time."
         )

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import tomlkit
 
+from tsuishi.base.errors import UserError
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
 from tsuishi.extras.explain.design import Bar
 from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.report.parts.wording import digits
+from tsuishi.specs.suite import known_suites
 
-SUITE = "device_limits"
-_COPY = "memory_copy"
+_PRODUCT, _COPY = "matmul", "memory_copy"
 RATES = {"flops_per_s": "TFLOP/s", "bytes_per_s": "GB/s"}
 
 
@@ -29,6 +30,16 @@ def printed_sheet(hardware: str, sheets: Iterable[DataSheet]) -> DataSheet | Non
     return next((sheet for each, sheet in known if name and f" {each}".endswith(f" {name}")), None)
 
 
+def suite_of_limits(suites: Path) -> str:
+    """The suite that measures matrix products and copies. Raises UserError where there is none."""
+    for name, path in known_suites(suites).items():
+        document = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        axes = [document.get("axes", {}), *(group.get("axes", {}) for group in document.get("groups", ()))]
+        if {_PRODUCT, _COPY} <= {operation for each in axes for operation in _values(each.get("operation"))}:
+            return name
+    raise UserError(f"{suites}: no suite measures {_PRODUCT} and {_COPY}, the limits of a device")
+
+
 def narrow(path: Path, precision: str) -> None:
     """Leave nothing in the suite of limits but matrix products of a precision, and copies within the memory."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
@@ -36,9 +47,9 @@ def narrow(path: Path, precision: str) -> None:
     usual, groups = document["axes"].unwrap(), tomlkit.aot()
     for group in document["groups"].unwrap():
         axes = {**usual, **group["axes"]}
-        operations, precisions = (_values(axes.get(axis, ())) for axis in ("operation", "precision"))
-        if "matmul" in operations and product_of(precision) in precisions:
-            wanted = {"operation": "matmul", "precision": product_of(precision)}
+        operations, precisions = (_values(axes.get(axis)) for axis in ("operation", "precision"))
+        if _PRODUCT in operations and product_of(precision) in precisions:
+            wanted = {"operation": _PRODUCT, "precision": product_of(precision)}
         elif _COPY in operations:
             wanted = {"operation": _COPY}
         else:

@@ -53,17 +53,18 @@ def explain(chain: Chain) -> None:
         )
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
-    precision = str(number.axes.get("precision", ""))
+    suites = [suite]
     if sheet:
-        device.narrow(inner.suites / f"{device.SUITE}.toml", precision)
+        suites.append(device.suite_of_limits(inner.suites))
+        device.narrow(inner.suites / f"{suites[-1]}.toml", str(number.axes.get("precision", "")))
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
         say(f"in doubt: {found.doubt}")
     for factor in factors:
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     environments = ",".join(dict.fromkeys((theirs.name, mine.name)))
-    suites = f"{suite},{device.SUITE}" if sheet else suite
-    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "suite": suites, "name": "explain"}
+    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": "explain"}
+    measured["suite"] = ",".join(suites)
     sub = check.main_job(chain, found, inner, measured)
     run = check.measured(sub)
     if run is None:
