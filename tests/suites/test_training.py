@@ -1,13 +1,16 @@
 """Training in every pinned environment: replicas against one device, weights from a file, and how trials end."""
 
 import itertools
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from common import networks
-from tests.suites.environments import PINNED, inside, run_inside
+from tests.suites.environments import PINNED, REAL, inside, run_inside
 from tsuishi.specs.environment import Environment
 
 BATCH = 4
@@ -228,3 +231,24 @@ def test_keras_is_handed_what_the_source_handed_it(environment: Environment) -> 
     found = run_inside(environment, "check_keras_input.py")
     assert found["channels_last"] == {"type": "float64", "shape": [8, 32, 32, 3], "is_a_view": False}
     assert found["channels_first"] == {"type": "float64", "shape": [8, 3, 32, 32], "is_a_view": True}
+
+
+@inside
+def test_a_source_s_package_times_two_images_whatever_it_calls_the_batch(tmp_path: Path) -> None:
+    """The package in its pins, which only the environment of its source has, on another PyTorch."""
+    (environment,) = (each for each in TORCH if each.name == "torch2-cpu")
+    pins = (REAL.images / "torch2.2-cu121.lock").read_text().splitlines()
+    names = ("gputil", "psutil", "ptflops", "py-cpuinfo", "pytorch-benchmark", "pyyaml", "tqdm")
+    (tmp_path / "pins.lock").write_text("\n".join(pin for pin in pins if pin.partition("==")[0] in names))
+    install = ["install", "--quiet", "--no-deps", "--require-hashes", "--target", str(tmp_path / "packages")]
+    subprocess.run([sys.executable, "-m", "pip", *install, "-r", str(tmp_path / "pins.lock")], check=True)
+    packed = shutil.make_archive(str(tmp_path / "packed"), "zip", tmp_path / "packages")
+    found = run_inside(environment, "check_package.py", file=Path(packed))
+    for label, images in (("1", 1), ("16", 2)):
+        ((phase, index, steps, of_images, seconds),) = found[label]["samples"]
+        assert (phase, index, steps, of_images) == ("measure", 0, 10, 10 * images)
+        assert seconds > 0
+        assert found[label]["phases"] == ["+measure", "-measure"]
+        assert found[label]["metrics"] == ["trainable_parameters"]  # no work: of how many images, the package knows
+    assert "no package pytorch-benchmark" in found["without"]["unsupported"]
+    assert "layout 'channels_first'" in found["channels_last"]["unsupported"]
