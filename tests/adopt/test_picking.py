@@ -99,6 +99,15 @@ def test_a_table_with_a_column_for_each_network_is_asked_by_the_network() -> Non
     assert (found.text, found.place) == ("9.6", "row 2, column vgg16, of t.csv, the median of 3")
 
 
+def test_the_median_of_an_even_number_of_readings_lies_between_two_of_them() -> None:
+    said = Corrections({"batch_size": 4, "mode": "inference"}, {"all": "step_s ms"})
+    found = pick(numbers("vgg16,resnet50\n9.5,3.1\n9.9,3.1\n9.7,3.0\n9.6,3.1\n", "t.csv", said), "vgg16", "", ())
+    assert (found.text, found.value) == ("9.6 to 9.7", pytest.approx(0.00965))
+    assert found.place.endswith(", the median of 4")
+    same = pick(numbers("vgg16,resnet50\n9.5,3.1\n9.9,3.1\n9.7,3.0\n9.6,3.1\n", "t.csv", said), "resnet50", "", ())
+    assert (same.text, same.value) == ("3.1", pytest.approx(0.0031))
+
+
 def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:
     checkout = Checkout()
     sources = {source.name: source for source in read_sources(checkout.published, WORDS)}

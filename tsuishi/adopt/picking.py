@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import statistics
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -160,8 +161,12 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     if len(cases) > 1:
         raise _several(row, list(cases.values())[::-1])
     readings = sorted((each for each in found if each.column == found[0].column), key=lambda each: each.value)
-    median = readings[(len(readings) - 1) // 2]
-    return replace(median, place=f"{median.place}, the median of {len(readings)}") if len(readings) > 1 else median
+    low, high = readings[(len(readings) - 1) // 2], readings[len(readings) // 2]
+    if len(readings) == 1:
+        return low
+    text = low.text if low.value == high.value else f"{low.text} to {high.text}"
+    place = f"{low.place}, the median of {len(readings)}"
+    return replace(low, text=text, value=statistics.median([low.value, high.value]), place=place)
 
 
 def nearest_below(numbers: Iterable[CheckableNumber], number: CheckableNumber, devices: int) -> str:
