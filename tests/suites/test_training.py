@@ -248,7 +248,7 @@ def test_a_source_s_package_times_two_images_whatever_it_calls_the_batch(tmp_pat
         ((phase, index, steps, of_images, seconds),) = found[label]["samples"]
         assert (phase, index, steps, of_images) == ("measure", 0, 10, 10 * images)
         assert seconds > 0
-        assert found[label]["phases"] == ["+measure", "-measure"]
+        assert found[label]["phases"] == ["+package", "-package"]
         assert found[label]["metrics"] == ["trainable_parameters"]  # no work: of how many images, the package knows
     assert "no package pytorch-benchmark" in found["without"]["unsupported"]
     assert "layout 'channels_first'" in found["channels_last"]["unsupported"]

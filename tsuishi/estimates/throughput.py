@@ -26,8 +26,11 @@ class Line(NamedTuple):
 
 
 def timed_by(quantities: Iterable[str], axes: Mapping[str, Any], epochs: Epochs | None) -> str | None:
-    """The quantity from which the time of a case's step follows; None where there is none."""
-    if BATCH_SIZE not in axes:
+    """The quantity from which the time of a case's step follows; None where there is none.
+
+    None for literal inference, too: a source's package makes the images, however many, and the batch size is a label.
+    """
+    if BATCH_SIZE not in axes or (axes.get(PROTOCOL), axes.get("mode")) == ("literal", "inference"):
         return None
     known = {*quantities}
     return "step_s" if "step_s" in known else "median_epoch_s" if "median_epoch_s" in known and epochs else None

@@ -1,7 +1,6 @@
-"""The bar of the device: from measured limits and a data sheet, and what is measured for it."""
+"""The bar of the device: from data sheets and measured limits, and what is measured for it."""
 
 import math
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.roofline import DeviceLimits
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import bars
+from tsuishi.extras.explain.device import Limits
 from tsuishi.extras.explain.waterfall import drawing
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.environment import Accelerator
@@ -21,16 +21,48 @@ from tsuishi.specs.suite import read_suite
 SHEETS = read_table(Checkout().images).data_sheets
 (CARD, *_) = [sheet for sheet in SHEETS if "GeForce RTX 2080 Ti" in sheet.names]
 PEAK, MEMORY = CARD.peak_tflops["fp32"] * 1e12, CARD.memory_gb_per_s * 1e9
+SHEET = Limits({"flops_per_s": PEAK, "bytes_per_s": MEMORY}, "by its data sheet")
+MINE = Limits({"flops_per_s": 1e11, "bytes_per_s": 1e10}, "as measured here")
 
 
-@pytest.mark.parametrize("hardware", ["GeForce RTX 2080 Ti", "RTX 2080 Ti", "2080 Ti", "RTX 2080 Ti, a table"])
+def rates(flops: float, copied: float | None = None) -> dict[str, Term]:
+    known = {"flops_per_s": flops, "bytes_per_s": copied}
+    return {name: Term(math.log(rate), 3, None) for name, rate in known.items() if rate}
+
+
+@pytest.mark.parametrize(
+    "hardware",
+    [
+        "GeForce RTX 2080 Ti",
+        "RTX 2080 Ti",
+        "2080 Ti",
+        "RTX 2080 Ti, a table",
+        "NVIDIA GeForce RTX 2080 Ti",
+        "rtx2080ti",
+    ],
+)
 def test_a_card_is_found_by_the_end_of_its_name(hardware: str) -> None:
-    assert device.printed_sheet(hardware, SHEETS) is CARD
+    assert device.sheet_of_card(hardware, SHEETS) is CARD
 
 
-@pytest.mark.parametrize("hardware", ["", "RTX 2080", "Ti 2080", "080 Ti", "CPU", "GeForce"])
+@pytest.mark.parametrize("hardware", ["", "RTX 2080", "Ti 2080", "80 Ti", "Ti", "CPU", "GeForce", "V100"])
 def test_another_card_is_not(hardware: str) -> None:
-    assert device.printed_sheet(hardware, SHEETS) is None
+    assert device.sheet_of_card(hardware, SHEETS) is None
+
+
+@pytest.mark.parametrize(
+    ("hardware", "quantity", "precision", "why_not"),
+    [
+        ("RTX 2080 Ti", "step_s", "amp_fp16", ""),
+        ("RTX 2080 Ti", "throughput_images_per_s", "", ""),
+        ("RTX 2080 Ti", "accuracy", "fp32", "accuracy is not the speed of a step"),
+        ("RTX 2080 Ti", "step_s", "tf32", "the data sheet of 'RTX 2080 Ti' has no tf32"),
+        ("one CPU", "step_s", "fp32", "images/compatibility.toml has no data sheet of 'one CPU'"),
+    ],
+)
+def test_what_has_no_limits_says_why(hardware: str, quantity: str, precision: str, why_not: str) -> None:
+    found, said = device.limits_of_card(hardware, quantity, precision, SHEETS)
+    assert (found is None, said) == (bool(why_not), why_not)
 
 
 @pytest.mark.parametrize(
@@ -41,44 +73,49 @@ def test_another_card_is_not(hardware: str) -> None:
         (1e11, None, PEAK / 1e11),  # of a network of a library, whose bytes are not counted
     ],
 )
+@pytest.mark.parametrize("devices", [1, 4])
 def test_the_bar_is_the_ratio_of_the_shortest_possible_times(
-    flops: float, copied: float | None, times_as_long: float
+    flops: float, copied: float | None, times_as_long: float, devices: int
 ) -> None:
-    """My device has 1e11 FLOP/s and 1e10 B/s; the step here does half of that. The time of the step cancels."""
-    rates = {"flops_per_s": Term(math.log(flops / 2), 3, None)}
-    if copied:
-        rates["bytes_per_s"] = Term(math.log(copied / 2), 3, None)
-    found = device.bar(rates, DeviceLimits({"fp32": 1e11}, 1e10), CARD, "fp32", 100.0)
+    """My device has 1e11 FLOP/s and 1e10 B/s; the step here does half of that on each of its devices."""
+    here = rates(flops / 2 * devices, copied and copied / 2 * devices)
+    found = device.bar(here, devices, SHEET, MINE, times_as_long=1.0)
     assert found is not None
     assert math.exp(found.size.value) == pytest.approx(times_as_long)
-    assert "0.100 TFLOP/s" in found.words
-
-
-def test_a_step_above_my_limit_is_my_limit_and_shares_of_limits_are_said() -> None:
-    """Products of an old MKL on an AMD CPU reach half of what its own convolutions do."""
-    rates = {"flops_per_s": Term(math.log(8e10), 3, None)}
-    found = device.bar(rates, DeviceLimits({"fp32": 4e10}, None), CARD, "fp32", PEAK / 8e10 / 2)
-    assert found is not None
-    assert math.exp(found.size.value) == pytest.approx(PEAK / 8e10)
-    assert found.words == (
-        "theirs by its data sheet (13.4 TFLOP/s), of which the printed step has 50 %; "
-        "mine as measured here (0.0800 TFLOP/s), of which this step has 100 %"
+    assert found.words.endswith(
+        "mine as measured here (0.100 TFLOP/s" + (" and 10.0 GB/s" if copied else "") + "): this step reaches 50 %"
     )
 
 
+@pytest.mark.parametrize("above", ["mine", "theirs", "both"])
+def test_a_step_above_a_limit_is_that_limit_on_both_sides(above: str) -> None:
+    """Products of an old MKL on an AMD CPU reach half of what its own convolutions do; cuDNN has Winograd's."""
+    mine = Limits({"flops_per_s": 4e10 if above != "theirs" else 8e11}, "as measured here")
+    times_as_long = PEAK / 8e10 * (1.25 if above != "mine" else 0.5)
+    found = device.bar(rates(8e10), 1, SHEET, mine, times_as_long)
+    assert found is not None
+    share_here = 1.0 if above != "theirs" else 0.1
+    share_there = 1.0 if above != "mine" else 0.5
+    assert math.exp(found.size.value) == pytest.approx(times_as_long * share_here / share_there)
+    assert f"the printed step reaches {100 * share_there:.0f} % of the nearer limit; mine" in found.words
+    assert found.words.endswith(f"this step reaches {100 * share_here:.0f} %")
+
+
 def test_no_limit_and_no_work_have_no_bar() -> None:
-    rates = {"flops_per_s": Term(20.0, 3, None)}
-    assert device.bar(rates, None, CARD, "fp32", 1.0) is None
-    assert device.bar(rates, DeviceLimits({}, 1e10), CARD, "fp32", 1.0) is None
-    assert device.bar(rates, DeviceLimits({"bf16": 1e11}, None), CARD, "amp_bf16", 1.0) is None  # Turing has no bf16
-    assert device.bar({}, DeviceLimits({"fp32": 1e11}, 1e10), CARD, "fp32", 1.0) is None
+    assert device.bar(rates(1e9), 1, SHEET, Limits({"bytes_per_s": 1e10}, ""), 1.0) is None
+    assert device.bar(rates(1e9, 1e9), 1, SHEET, Limits({"flops_per_s": 1e11}, ""), 1.0) is None
+    assert device.bar({}, 1, SHEET, MINE, 1.0) is None
+    assert device.measured_limits(DeviceLimits({"bf16": 1e11}, None), "fp32").most == {}
+    assert device.measured_limits(DeviceLimits({"fp16": 1e11}, 1e9), "amp_fp16").most == {
+        "flops_per_s": 1e11,
+        "bytes_per_s": 1e9,
+    }
 
 
 def test_the_device_takes_its_part_from_the_remainder() -> None:
     terms = measured(planted, 0.0, 0)
     without = times(bars(FACTORS, terms, printed=10.0))
-    rates = {"flops_per_s": Term(20.0, 3, None)}
-    by_limits = device.bar(rates, DeviceLimits({"fp32": PEAK / 9}, None), CARD, "fp32", 1.0)
+    by_limits = device.bar(rates(PEAK / 9), 1, SHEET, Limits({"flops_per_s": PEAK / 9}, "as measured here"), 2.0)
     found = bars(FACTORS, terms, 10.0, by_limits)
     named = times(found)
     assert named["device"] == pytest.approx(9.0)
@@ -96,10 +133,9 @@ def test_the_device_takes_its_part_from_the_remainder() -> None:
 def test_nothing_but_products_and_copies_is_measured(
     accelerator: Accelerator, precision: str, products: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / f"{device.suite_of_limits(Checkout().suites)}.toml"
-    shutil.copy(Checkout().suites / path.name, path)
-    device.narrow(path, precision)
-    cases = [case.values for case, _ in read_suite(path, WORDS).cases("quick", accelerator)]
+    suite = device.suite_of_limits(Checkout().suites)
+    device.narrow(suite, tmp_path / suite.name, precision)
+    cases = [case.values for case, _ in read_suite(tmp_path / suite.name, WORDS).cases("quick", accelerator)]
     assert {(case["operation"], case.get("precision")) for case in cases} == {
         ("matmul", products),
         ("memory_copy", None),

@@ -9,6 +9,9 @@ from suites.explanations.training import TimesOfSteps
 from tests.report.compared import evidence_of, factors
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.sections.beside_published import cards
+from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.specs.source import read_source
 from tsuishi.verdicts.evidence import Evidence
 
@@ -16,6 +19,7 @@ LITERAL = {"protocol": "literal"}
 HOST, PINNED, AHEAD = ({"batches": value} for value in ("host", "host_pinned", "host_ahead"))
 RESIDENT: dict[str, str] = {}
 UNTUNED = {"convolution_tuning": "untuned"}
+INFERENCE = {"mode": "inference"}
 STEPS: list[tuple[dict[str, str], float]] = [(LITERAL, 0.5), (HOST, 0.4), (RESIDENT, 0.25)]
 
 
@@ -113,10 +117,18 @@ title = "Their machine"
 suite = "multi_gpu_scaling"
 hardware = "theirs"
 framework = "torch"
-case = { mode = "training", model = "cnn10", layout = "native", strategy = "none", devices = 1, nodes = 1, precision = "fp32", execution = "native" }
+case = { mode = "inference", model = "cnn10", layout = "native", strategy = "none", devices = 1, nodes = 1, precision = "fp32", execution = "native" }
 columns = ["batch_size", "step_s"]
 rows = [[1, 0.010], [16, %s], [32, 0.0161], [128, 0.0164], [512, 0.0159]]
 """  # noqa: E501
+
+
+def add_labelled(run: SyntheticRun) -> None:
+    """Their program (literal), which makes two images of every batch but the first."""
+    for repetition, factor in enumerate(factors(0.01), start=1):
+        for label, step_s in ((1, 0.020), (16, 0.032)):
+            measure = [("measure", 0, 10, 20, 10 * step_s * factor)]
+            run.add(training_case(label, protocol="literal", **INFERENCE), TORCH, measure, repetition)
 
 
 @pytest.mark.parametrize(("printed_s", "is_said"), [("0.0160", True), ("0.0080", False)])
@@ -127,12 +139,11 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
     (tmp_path / "planted.toml").write_text(PRINTED % printed_s)
     run = SyntheticRun(tmp_path / "run")
     for batch_size, step_s in ((1, 0.020), (2, 0.032), (16, 0.256)):
-        add(run, {}, step_s, batch_size=batch_size)
-        add(run, UNTUNED, 3 * step_s, batch_size=batch_size)  # another case, which the printed one does not say
-    for repetition, factor in enumerate(factors(0.01), start=1):  # their program makes two images of whatever batch
-        for label, step_s in ((1, 0.020), (16, 0.032)):
-            measure = [("measure", 0, 10, 20, 10 * step_s * factor)]
-            run.add(training_case(label, protocol="literal"), TORCH, measure, repetition)
+        add(run, INFERENCE, step_s, batch_size=batch_size)
+        add(
+            run, {**INFERENCE, **UNTUNED}, 3 * step_s, batch_size=batch_size
+        )  # another case, which the printed one does not say
+    add_labelled(run)
     evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS)
     found = TimesOfSteps(evidence, "multi_gpu_scaling").paragraphs().get(TORCH, [])
     assert bool(found) == is_said
@@ -148,3 +159,17 @@ def test_printed_times_that_do_not_grow_are_held_against_the_steps_here(
             "The source's own program (`literal`), with the batch size 16, takes 32.0\u00a0ms here, 2.00 times as long "
             "as is printed. In `steady`, 2.00 images take that time."
         )
+
+
+def test_labels_are_no_batches_a_card_has_the_source_s_own_way_alone_and_the_model_has_no_line(tmp_path: Path) -> None:
+    (tmp_path / "planted.toml").write_text(PRINTED % "0.0160")
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size, step_s in ((1, 0.020), (16, 0.256)):
+        add(run, INFERENCE, step_s, batch_size=batch_size)
+    add_labelled(run)
+    evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS)
+    (card,) = cards(evidence)
+    assert (card.cases, card.times.value) == (2, pytest.approx(0.5))
+    for protocol, lines in (("steady", 1), ("literal", 0)):
+        rows = fitted_lines(Comparison(evidence, "multi_gpu_scaling", protocol)).rows.get("throughput_model", [])
+        assert len([row for row in rows if row["series"] == TORCH]) == lines

@@ -1,12 +1,14 @@
 """The bar of the device: the shortest possible time of the step on my device, over that on the printed device.
 
-By the roofline model (tsuishi/estimates/roofline.py): my limits are measured in the same run, those of the printed card
-are its data sheet's. It is computed and not measured: two data sheets of a name, clocks, and how near to its limit a
-card comes are parts of the remainder.
+By the roofline model (tsuishi/estimates/roofline.py). The limits of a card are those of its data sheet, the limits of
+another device are measured in the same run. The bar is computed, so it has no interval. The remainder is then the share
+of its limit that the printed step reaches, over the share that mine reaches.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
@@ -14,35 +16,78 @@ import tomlkit
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
+from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
 from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.report.parts.wording import digits
 from tsuishi.specs.suite import known_suites
 
 _PRODUCT, _COPY = "matmul", "memory_copy"
-RATES = {"flops_per_s": "TFLOP/s", "bytes_per_s": "GB/s"}
+# The rates of a step that a device limits, with the unit that is printed, and its factor.
+RATES = {"flops_per_s": ("TFLOP/s", 1e12), "bytes_per_s": ("GB/s", 1e9)}
+# The quantities whose step the rates are of.
+_SPEEDS = (*STEP_TIMES, "throughput_images_per_s", "throughput_tokens_per_s")
 
 
-def printed_sheet(hardware: str, sheets: Iterable[DataSheet]) -> DataSheet | None:
-    """The data sheet of the card that a hardware's title names first, with its maker's line or without: the first."""
-    name = hardware.partition(",")[0].strip()
-    known = ((each, sheet) for sheet in sheets for each in sheet.names)
-    return next((sheet for each, sheet in known if name and f" {each}".endswith(f" {name}")), None)
+@dataclass(frozen=True)
+class Limits:
+    """The most FLOP/s and B/s of one device, by the names of RATES; `origin`: of these figures, in words."""
+
+    most: Mapping[str, float]
+    origin: str
 
 
-def suite_of_limits(suites: Path) -> str:
+def sheet_of_card(hardware: str, sheets: Iterable[DataSheet]) -> DataSheet | None:
+    """The data sheet of the card that a text names first, with maker and family or without. Of several, the first."""
+    name = _letters(hardware.partition(",")[0].upper().replace("NVIDIA", ""))
+    return next((sheet for sheet in sheets for each in sheet.names if name in _spellings(each)), None)
+
+
+def _spellings(card: str) -> set[str]:
+    """The whole name, and its ends from a later word on that have a number."""
+    words = card.split()
+    ends = (_letters("".join(words[first:])) for first in range(len(words)))
+    return {end for end in ends if re.search(r"\d", end)}
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
+def limits_of_card(
+    hardware: str, quantity: str, precision: str, sheets: Iterable[DataSheet]
+) -> tuple[Limits | None, str]:
+    """The limits of a printed card, or None and why there are none. precision: of the case; "": it has no such axis."""
+    if quantity not in _SPEEDS:
+        return None, f"{quantity} is not the speed of a step"
+    sheet = sheet_of_card(hardware, sheets)
+    if sheet is None:
+        return None, f"images/compatibility.toml has no data sheet of '{hardware}'"
+    peak = {str(name): tflops for name, tflops in sheet.peak_tflops.items()}.get(product_of(precision))
+    if peak is None:
+        return None, f"the data sheet of '{hardware}' has no {product_of(precision)}"
+    return Limits({"flops_per_s": peak * 1e12, "bytes_per_s": sheet.memory_gb_per_s * 1e9}, "by its data sheet"), ""
+
+
+def measured_limits(found: DeviceLimits, precision: str) -> Limits:
+    """The limits that were measured; a rate without a limit is left out."""
+    most = {"flops_per_s": found.flops_per_s.get(product_of(precision)), "bytes_per_s": found.bytes_per_s}
+    return Limits({name: rate for name, rate in most.items() if rate}, "as measured here")
+
+
+def suite_of_limits(suites: Path) -> Path:
     """The suite that measures matrix products and copies. Raises UserError where there is none."""
-    for name, path in known_suites(suites).items():
+    for path in known_suites(suites).values():
         document = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
         axes = [document.get("axes", {}), *(group.get("axes", {}) for group in document.get("groups", ()))]
         if {_PRODUCT, _COPY} <= {operation for each in axes for operation in _values(each.get("operation"))}:
-            return name
+            return path
     raise UserError(f"{suites}: no suite measures {_PRODUCT} and {_COPY}, the limits of a device")
 
 
-def narrow(path: Path, precision: str) -> None:
-    """Leave nothing in the suite of limits but matrix products of a precision, and copies within the memory."""
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
+def narrow(suite: Path, narrowed: Path, precision: str) -> None:
+    """Write a suite of limits that has nothing but matrix products of a precision, and copies within the memory."""
+    document = tomlkit.parse(suite.read_text(encoding="utf-8"))
     document.pop("questions", None)
     usual, groups = document["axes"].unwrap(), tomlkit.aot()
     for group in document["groups"].unwrap():
@@ -56,37 +101,34 @@ def narrow(path: Path, precision: str) -> None:
             continue
         groups.append(tomlkit.item({**group, "axes": {**group["axes"], **wanted}}))
     document["groups"] = groups
-    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+    narrowed.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
 def _values(value: object) -> list[object]:
     return [*value] if isinstance(value, list | tuple) else [value]
 
 
-def bar(
-    rates: Mapping[str, Term], mine: DeviceLimits | None, theirs: DataSheet, precision: str, times_as_long: float
-) -> Bar | None:
+def bar(rates: Mapping[str, Term], devices: int, theirs: Limits, mine: Limits, times_as_long: float) -> Bar | None:
     """The bar, as the logarithm of a time; None where a limit or the work of a step is not known.
 
-    rates: of their settings here, FLOP/s and B/s of which at least the first is known: the time of the step cancels. A
-    step that is above my measured limit is my limit: others in its environment were slower. times_as_long: the step
-    takes here, over the printed time.
+    rates: of the step with their settings here, over all its devices; that of bytes may be missing. times_as_long: the
+    step takes here, over the printed time. A step that is faster than a limit raises it, on both sides: it does fewer
+    operations than are counted (Winograd's algorithm), or the limit was not reached when it was measured.
     """
-    key = product_of(precision)
-    measured = {"flops_per_s": mine and mine.flops_per_s.get(key), "bytes_per_s": mine and mine.bytes_per_s}
-    sheet = {"flops_per_s": theirs.peak_tflops.get(key, 0.0) * 1e12, "bytes_per_s": theirs.memory_gb_per_s * 1e9}  # type: ignore[call-overload]
-    known = {name: math.exp(rates[name].mean) for name in RATES if name in rates}
-    if "flops_per_s" not in known or not all(measured[name] and sheet[name] for name in known):
+    here = {name: math.exp(rates[name].mean) / devices for name in RATES if name in rates}
+    there = {name: rate * times_as_long for name, rate in here.items()}
+    if "flops_per_s" not in here or not all(limits.most.get(name) for limits in (theirs, mine) for name in here):
         return None
-    ours = {name: max(measured[name] or 0.0, rate) for name, rate in known.items()}
-    here, there = (max(rate / limits[name] for name, rate in known.items()) for limits in (ours, sheet))
-    said = [" and ".join(_text(name, limits[name]) for name in known) for limits in (sheet, ours)]
-    words = (
-        f"theirs by its data sheet ({said[0]}), of which the printed step has {100 * there * times_as_long:.0f} %; "
-        f"mine as measured here ({said[1]}), of which this step has {100 * here:.0f} %"
-    )
-    return Bar("device", words, Contrast(math.log(here / there), None, math.inf), "computed", 0.0)
+    (said_there, share_there), (said_here, share_here) = _reached(theirs, there), _reached(mine, here)
+    size = math.log(times_as_long * share_here / share_there)
+    words = f"theirs {said_there}: the printed step reaches {100 * share_there:.0f} % of the nearer limit; "
+    words += f"mine {said_here}: this step reaches {100 * share_here:.0f} %"
+    return Bar("device", words, Contrast(size, None, math.inf), "computed", 0.0)
 
 
-def _text(name: str, rate: float) -> str:
-    return f"{digits(rate / (1e12 if name == 'flops_per_s' else 1e9))} {RATES[name]}"
+def _reached(limits: Limits, rates: Mapping[str, float]) -> tuple[str, float]:
+    """The limits in words, and the share of the nearer that these rates reach."""
+    most = {name: max(limits.most[name], rate) for name, rate in rates.items()}
+    units = {name: RATES[name] for name in rates}
+    said = " and ".join(f"{digits(most[name] / factor)} {unit}" for name, (unit, factor) in units.items())
+    return f"{limits.origin} ({said})", max(rate / most[name] for name, rate in rates.items())

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tomlkit
@@ -17,11 +17,11 @@ from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device, waterfall
 from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corners
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import DataSheet
+from tsuishi.plan.choice import computing
 from tsuishi.report.output import checked
 from tsuishi.report.sections.beside_published import terms_of
 from tsuishi.results.frames import ok_rows
-from tsuishi.specs.case import MODEL, PROTOCOL, Value
+from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import ENVIRONMENT
@@ -44,19 +44,20 @@ def explain(chain: Chain) -> None:
     settings = case_of("mine", options.text("mine"), chain.session.words)
     printed = {**chain.session.words.usual, **number.axes}
     changed = {axis: value for axis, value in settings.items() if printed.get(axis) != value}
-    sheet = device.printed_sheet(number.hardware, read_table(chain.session.checkout.images).data_sheets)
+    limits, my_limits, why_not = _limits(chain, found)
     factors = _factors(number, printed, changed, mine, theirs)
-    if not (factors or sheet):
+    if not (factors or limits):
         raise UserError(
-            f"nothing differs from the printed case ({number.case}, in {theirs.name}), and no data sheet of "
-            f"'{number.hardware}' is known: say what differs, by --mine axis=value,axis=value or --mine-env"
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}), and the device has no bar "
+            f"({why_not}): say what differs, by --mine axis=value,axis=value or --mine-env"
         )
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
     suites = [suite]
-    if sheet:
-        suites.append(device.suite_of_limits(inner.suites))
-        device.narrow(inner.suites / f"{suites[-1]}.toml", str(number.axes.get("precision", "")))
+    if limits and not my_limits:
+        of_limits = device.suite_of_limits(chain.session.checkout.suites)
+        device.narrow(of_limits, inner.suites / of_limits.name, str(number.axes.get("precision", "")))
+        suites.append(of_limits.stem)
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
         say(f"in doubt: {found.doubt}")
@@ -70,12 +71,25 @@ def explain(chain: Chain) -> None:
     if run is None:
         return
     evidence = evidence_of(run, inner.suites, inner.published)
-    terms = _terms(evidence, number, changed, mine, theirs)
+    terms, end = _terms(evidence, number, changed, mine, theirs)
     chain.end_with(sub.exit_code)
     page = report_runs.report_folder(sub.session, [run], "")
-    by_device = _of_device(evidence, number, theirs, sheet) if sheet else None
+    by_device = _of_device(evidence, number, end, limits, my_limits) if limits else None
+    if not by_device:
+        say(f"the device has no bar: {why_not or 'its limits, or the work of a step, were not measured'}")
     for line in waterfall.write(page, number, bars(factors, terms, number.value, by_device)):
         say(line)
+
+
+def _limits(chain: Chain, found: check.Found) -> tuple[device.Limits | None, device.Limits | None, str]:
+    """The limits of the printed card and of mine by their data sheets, and why the printed card has none."""
+    number, session = found.number, found.session
+    sheets = read_table(session.checkout.images).data_sheets
+    asked = number.quantity, str(number.axes.get("precision", "")), sheets
+    theirs, why_not = device.limits_of_card(number.hardware, *asked)
+    is_gpu = computing(session.choice, session.nvml) == "cuda"
+    mine = device.limits_of_card(str(session.nvml.describe()[0]["name"]), *asked)[0] if is_gpu else None
+    return theirs, mine, why_not
 
 
 def _mine(chain: Chain, theirs: Environment) -> Environment:
@@ -117,48 +131,58 @@ def _widen(path: Path, changed: Mapping[str, Value]) -> None:
     path.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
+@dataclass(frozen=True)
+class _End:
+    """The case with the printed settings as it was measured here: its place in the evidence, and its term."""
+
+    case_id: str
+    column: str
+    term: Term
+
+
 def _terms(
     evidence: Evidence, number: CheckableNumber, changed: Mapping[str, Value], mine: Environment, theirs: Environment
-) -> dict[Corner, Term]:
-    """The terms of all corners. Raises UserError for a corner without a number: its factor cannot be separated."""
+) -> tuple[dict[Corner, Term], _End]:
+    """The terms of all corners, of one protocol, and their end.
+
+    Raises UserError for a corner without a number: its factor cannot be separated.
+    """
     several = mine.name != theirs.name
-    terms = {}
+    by_corner: dict[Corner, dict[str, _End]] = {}
     for corner in corners(len(changed), crossed=several):
         wanted: dict[str, Value | None] = {
             axis: number.axes.get(axis) if is_theirs else value
             for (axis, value), is_theirs in zip(changed.items(), corner, strict=False)
         }
         name = (theirs if corner[-1] else mine).name if several else theirs.name
-        found = [
-            term
-            for _, column, term in terms_of(evidence, number.quantity, {**number.axes, **wanted})
-            if evidence.selectable(column)[ENVIRONMENT] == name
-        ]
+        found: dict[str, _End] = {}
+        for case_id, column, term in terms_of(evidence, number.quantity, {**number.axes, **wanted}):
+            if evidence.selectable(column)[ENVIRONMENT] == name:
+                found.setdefault(str(evidence.axes[case_id].get(PROTOCOL)), _End(case_id, column, term))
         if not found:
             settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
             raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
-        terms[corner] = found[0]
-    return terms
+        by_corner[corner] = found
+    *_, end = by_corner.values()
+    protocol = next((each for each in end if all(each in found for found in by_corner.values())), None)
+    if protocol is None:
+        raise UserError("not separable: no protocol measures all combinations of settings; the report says why")
+    return {corner: found[protocol].term for corner, found in by_corner.items()}, end[protocol]
 
 
-def _of_device(evidence: Evidence, number: CheckableNumber, theirs: Environment, sheet: DataSheet) -> Bar | None:
-    """The bar of the device, in the direction of the number; None where a limit was not measured."""
-    case_id, column, term = next(
-        found
-        for found in terms_of(evidence, number.quantity, number.axes)
-        if evidence.selectable(found[1])[ENVIRONMENT] == theirs.name
-    )
+def _of_device(
+    evidence: Evidence, number: CheckableNumber, end: _End, theirs: device.Limits, mine: device.Limits | None
+) -> Bar | None:
+    """The bar of the device, in the direction of the number; None where something was not measured."""
     trials = ok_rows(evidence.results.trials)
-    here = trials[(trials["case_id"] == case_id) & (trials["column"] == column)].iloc[0]
-    rates = {
-        name: evidence.terms[case_id, column, name]
-        for name in device.RATES
-        if (case_id, column, name) in evidence.terms
-    }
-    limits = evidence.limits.get(Device(here["machine"], here["device"]))
-    times, is_time = math.exp(term.mean) / number.value, evidence.words.quantities[number.quantity].unit == "s"
+    here = trials[(trials["case_id"] == end.case_id) & (trials["column"] == end.column)].iloc[0]
     precision = str(number.axes.get("precision", ""))
-    by_limits = device.bar(rates, limits, sheet, precision, times if is_time else 1 / times)
-    if by_limits is None or is_time:
-        return by_limits
-    return replace(by_limits, size=by_limits.size._replace(value=-by_limits.size.value))
+    limits = evidence.limits.get(Device(here["machine"], here["device"]))
+    mine = mine or (limits and device.measured_limits(limits, precision))
+    keys = {name: (end.case_id, end.column, name) for name in device.RATES}
+    rates = {name: evidence.terms[key] for name, key in keys.items() if key in evidence.terms}
+    if mine is None:
+        return None
+    times, is_time = math.exp(end.term.mean) / number.value, evidence.words.quantities[number.quantity].unit == "s"
+    found = device.bar(rates, int(number.axes.get(DEVICES, 1)), theirs, mine, times if is_time else 1 / times)
+    return found if found is None or is_time else replace(found, size=found.size._replace(value=-found.size.value))

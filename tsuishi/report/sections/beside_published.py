@@ -114,8 +114,16 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         evidence.cases.loc[evidence.cases["quantity"].isin(_TIMES), ["case_id", "column", "quantity", *_FLAGS]]
     )}  # fmt: skip
     shared: dict[Which, list[tuple[float, Term, list[bool]]]] = {}
+    literal = {
+        (_without_protocol(evidence.axes[case_id]), environment)
+        for case_id, environment, quantity in flags
+        if quantity == "step_s" and evidence.axes[case_id].get(PROTOCOL) == "literal"
+    }
     for case_id, environment, quantity in flags:
         axes, term = evidence.axes[case_id], terms.get((case_id, environment, quantity))
+        both = quantity == "step_s" and (_without_protocol(axes), environment) in literal
+        if both and axes.get(PROTOCOL) != "literal":
+            continue  # the source's own way is nearer to its number, and may be of other images
         for (key, name), value in evidence.published(case_id).items():
             if name == quantity and term and value > 0:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
@@ -127,6 +135,10 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         published = math.fsum(math.log(value) for value, _, _ in cases) / len(cases)
         marks = [any(flag) for flag in zip(*(flags for *_, flags in cases), strict=True)]
         yield Card(which, len(cases), as_ratio(ours._replace(value=ours.value + published)), *marks)
+
+
+def _without_protocol(axes: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    return frozenset(item for item in axes.items() if item[0] != PROTOCOL)
 
 
 def _sentences(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
