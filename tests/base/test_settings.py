@@ -58,15 +58,6 @@ def test_variables_of_others_are_left_alone() -> None:
             + ", ".join(sorted(f"tsuishi.{key.replace('slurm_', 'slurm.')}" for key in Settings.model_fields)),
         ),
         (
-            {"configured": {"slurm": "main"}},
-            "settings: key 'slurm' in invoke.yaml: expected keys below it, as slurm.partition",
-        ),
-        (
-            {"flags": {"slurm_partition": "main --wrap"}},
-            r"settings: key 'slurm_partition': string should match pattern '^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$'; "
-            "given: 'main --wrap'",
-        ),
-        (
             {"flags": {"engine": "podman"}},
             f"settings: key 'engine': input should be {ENGINES}; given: 'podman'",
         ),
@@ -116,13 +107,6 @@ def test_variables_of_others_are_left_alone() -> None:
 )
 def test_what_is_wrong_is_said_with_what_is_known(given: dict[str, Any], said: str) -> None:
     assert message(**given) == said
-
-
-def test_options_of_slurm_stand_together_in_the_file_and_are_overridden_as_all_others() -> None:
-    configured = {"executor": "slurm", "slurm": {"partition": "main", "account": "a", "at_once": 8}}
-    settings = read_settings(configured, {"INVOKE_TSUISHI_SLURM_AT_ONCE": "4"}, {"slurm_partition": "gpu[1-2]"})
-    assert (settings.executor, settings.slurm_at_once, settings.slurm_partition) == ("slurm", 4, "gpu[1-2]")
-    assert (settings.slurm_account, settings.slurm_gres) == ("a", "")
 
 
 def test_lists_and_mirrors_are_read_from_text_and_from_the_file() -> None:

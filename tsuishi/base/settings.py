@@ -23,10 +23,9 @@ PREFIX = "INVOKE_TSUISHI_"
 _SHOWN = ("results", "reports")
 _PATHS = ("cache", "ca_bundle", "data")
 _FOLDERS = ("pythons", "find_links")
-# Settings that stand together under a key of invoke.yaml.
-_GROUP = "slurm"
+# Keys of invoke.yaml under which settings of an extra stand together.
+_GROUPS: tuple[str, ...] = extras.given("settings", "GROUP")
 BusyGpu = Literal["wait", "refuse", "use"]
-SlurmOption = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$")]
 
 
 def _exclusive_on() -> str:
@@ -110,14 +109,11 @@ class CoreSettings(toml.Spec):
     pids: Annotated[int, Field(ge=16, le=2**22)] = 4096
     # Seconds for an answer of the Docker engine; a build or a trial may be silent for longer.
     engine_timeout_s: toml.Above0Seconds = 60.0
-    # Options of sbatch, for trials as arrays of Slurm; `tsuishi.slurm.partition` in invoke.yaml. Without gres a trial
-    # has its node alone.
-    slurm_partition: SlurmOption = ""
-    slurm_account: SlurmOption = ""
-    slurm_gres: SlurmOption = ""
-    slurm_constraint: SlurmOption = ""
-    # The most trials of an array that run at the same time.
-    slurm_at_once: toml.Count = 100
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether trials run on this machine."""
+        return self.executor in ("auto", "local")
 
     @property
     def base_mirrors(self) -> dict[str, str]:
@@ -165,17 +161,20 @@ def read_settings(
 
 
 def _flat(configured: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of invoke.yaml, with those of the group as `slurm_partition`."""
+    """The keys of invoke.yaml, with those of a group as `slurm_partition`."""
     flat = dict(configured)
-    group = flat.pop(_GROUP, None) or {}
-    if not isinstance(group, Mapping):
-        raise UserError(f"settings: key '{_GROUP}' in invoke.yaml: expected keys below it, as {_GROUP}.partition")
-    return flat | {f"{_GROUP}_{name}": value for name, value in group.items()}
+    for name in _GROUPS:
+        group = flat.pop(name, None) or {}
+        if not isinstance(group, Mapping):
+            raise UserError(f"settings: key '{name}' in invoke.yaml: expected keys below it, as {name}.partition")
+        flat |= {f"{name}_{key}": value for key, value in group.items()}
+    return flat
 
 
 def _key(name: str) -> str:
     """The key of a setting in invoke.yaml."""
-    return name.replace("_", ".", 1) if name.startswith(f"{_GROUP}_") else name
+    group = next((each for each in _GROUPS if name.startswith(f"{each}_")), None)
+    return f"{group}.{name.removeprefix(f'{group}_')}" if group else name
 
 
 def _placed(level: Mapping[str, Any], checkout: Checkout) -> dict[str, Any]:

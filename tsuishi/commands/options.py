@@ -17,6 +17,7 @@ from tsuishi.base.language import languages
 from tsuishi.base.option_table import Option, names, options_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
+from tsuishi.commands.executors import nodes_of
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -90,7 +91,14 @@ def open_session(
         raise unknown("language", settings.lang, languages())
     with_report = bool({"report", "replay"} & {*tasks})
     return Session(
-        settings, choice, Screen(), checkout, clock=clock, with_report=with_report, decided=partial(_decided, checkout)
+        settings,
+        choice,
+        Screen(),
+        checkout,
+        clock=clock,
+        with_report=with_report,
+        decided=partial(_decided, checkout),
+        nodes_of=nodes_of,
     )
 
 
@@ -103,7 +111,7 @@ def _decided(checkout: Checkout, run: Path) -> dict[str, str]:
 def _check_executor(options: Options, settings: Settings, rows: Iterable[Option]) -> None:
     """Raise UserError for an option that the executor has no use for."""
     given = [row.flag for row in rows if row.of_cluster and options.has(row.parameter)]
-    if given and settings.executor != "slurm" and not options.has("resume"):
+    if given and settings.runs_here and not options.has("resume"):
         raise UserError(f"{given[0]} is an option of Slurm: give --executor slurm too")
 
 
@@ -146,5 +154,5 @@ def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> f
     """
     if options.has("within"):
         return budget.seconds(settings.within)
-    chosen = settings.executor == "slurm" or any(options.has(name) for name in ("profile", "repetitions", "resume"))
+    chosen = not settings.runs_here or any(options.has(name) for name in ("profile", "repetitions", "resume"))
     return None if chosen or "run-suite" not in tasks else budget.seconds(settings.within)

@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from functools import partial
 
-from tsuishi import extras
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.option_table import options_of
-from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.executors import executor_of
 from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
-from tsuishi.run.executor import LOCAL, Executor, RunStopped
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.resume import resume
 
 
@@ -47,14 +46,3 @@ def _measured(chain: Chain) -> RunDirectory:
         return resume(chain.session, name, executor_of)
     executor = executor_of(chain.session.settings)
     return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)
-
-
-def executor_of(settings: Settings) -> Executor:
-    """The executor that the settings name. Raises UserError for an unknown name."""
-    for executors in extras.given("executors", "EXECUTORS"):
-        if make := executors.get(settings.executor):
-            made: Executor = make()
-            return made
-    if settings.executor not in ("auto", "local"):
-        raise UserError(f"no executor {settings.executor}: tsuishi/extras/ has none of that name")
-    return LOCAL

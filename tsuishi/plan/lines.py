@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from tsuishi.base.budget import Clock
 from tsuishi.base.screen import Screen
 from tsuishi.base.units import counted, duration, megabytes
-from tsuishi.machine.gpus import Gpu
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
@@ -35,18 +34,6 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
     screen.say(f"left out: {counted(outlined.left_out, 'case')} (--within none runs everything){bring}")
     if unknown := sorted(name for name in outlined.environments if outlined.costs.build_s.get(name)):
         screen.say(f"not yet asked which cases they can run: {', '.join(unknown)} (once they are built)")
-
-
-def on_slurm(planned: Sequence[PlannedTrial], gpus: Sequence[Gpu], at_once: int) -> str:
-    """The line that says what trials take on a cluster. gpus: of a job, whether its case uses them or not."""
-    started = [trial for trial in planned if not trial.unsupported]
-    node_h = sum(trial.expected_s * trial.case.nodes for trial in started) / 3600
-    gpu_h = node_h * len(gpus)
-    most_h = sum(trial.timeout_s * trial.case.nodes for trial in started) / 3600
-    return (
-        f"Slurm: {counted(len(started), 'trial')}, at most {at_once} at once: {node_h:.2f} node-hours and {gpu_h:.2f} "
-        f"GPU-hours expected, at most {most_h:.1f} node-hours"
-    )
 
 
 def print_questions(screen: Screen, outlined: Outline) -> None:

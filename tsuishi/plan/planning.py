@@ -73,8 +73,8 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     print_claims(session, chosen.environments, outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
-    if session.settings.executor == "slurm":
-        session.screen.say(lines.on_slurm(outlined.trials, session.nvml.gpus, session.settings.slurm_at_once))
+    if session.nodes:
+        session.screen.say(session.nodes.expected(outlined.trials, session.nvml.gpus))
     session.screen.say(_data_line(session))
     heating_s = _heating_s(session, outlined.matrix)
     if heating_s:
@@ -98,7 +98,7 @@ def outline_run(
     cells = measurable(session, environments, ready)
     builds = plan_builds(session.builder, environments, session.history)
     # On a cluster, time counts from the first job: all is built before it.
-    counts = session.settings.executor != "slurm"
+    counts = session.settings.runs_here
     build_s = {
         build.environment.name: build.expected_s if counts and build.environment.name not in ready else 0.0
         for build in builds
@@ -183,7 +183,7 @@ def await_others(session: Session, builds: Sequence[PlannedBuild], *, measures: 
             if has_to_build:
                 raise
             session.screen.say(f"beside this, {held.holder}: --wait waits for it")
-        if measures and session.settings.executor != "slurm":
+        if measures and session.settings.runs_here:
             with session.machine_alone():
                 pass
 

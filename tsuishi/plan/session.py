@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import DataFile, DataSet
@@ -18,7 +18,7 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.machine.gpus import Nvml
+from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
@@ -26,6 +26,7 @@ from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 if TYPE_CHECKING:  # a command imports only what it uses
     from tsuishi.environments.batch import Building
     from tsuishi.machine.history import History
+    from tsuishi.plan.trials import PlannedTrial
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
@@ -33,6 +34,23 @@ MARGIN_S = 3.0
 _HEAT_GPU_S, _HEAT_SHARE = 60.0, 0.1
 # Seconds from a command to its first trial, where nothing has to be built.
 _STARTS_IN_S = 10.0
+
+
+class Nodes(Protocol):
+    """The machines to which an executor of an extra gives trials, as a plan has to know them."""
+
+    @property
+    def id(self) -> str:
+        """The id of these machines, for the durations of earlier trials there."""
+
+    def nvml(self, accelerator: str, say: Callable[[str], None]) -> Nvml:
+        """The GPUs that a trial gets. Raises UserError where nobody says which."""
+
+    def at_once(self) -> int:
+        """How many trials run at the same time. Raises UserError where nobody says how many."""
+
+    def expected(self, planned: "Sequence[PlannedTrial]", gpus: Sequence[Gpu]) -> str:
+        """The line that says what trials take there. gpus: of each trial."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +71,8 @@ class Session:
     with_report: bool = True
     # Gives the sentences of a report on the questions that a run has decided so far, by the question's id.
     decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
+    # Gives the nodes of a cluster on which the settings have trials run; None: they run on this machine.
+    nodes_of: Callable[[Settings], Nodes | None] = lambda settings: None
 
     @property
     def words(self) -> Vocabulary:
@@ -80,15 +100,18 @@ class Session:
         return self.data.record if self.data else None
 
     @cached_property
+    def nodes(self) -> Nodes | None:
+        """The nodes of a cluster on which trials run; None: they run on this machine."""
+        return self.nodes_of(self.settings)
+
+    @cached_property
     def nvml(self) -> Nvml:
         """The GPUs that may be used: here, or on the nodes of a cluster.
 
-        Raises UserError where the setting `gpus` asks for a GPU that is not here, and as `of_nodes` does.
+        Raises UserError where the setting `gpus` asks for a GPU that is not here, and as `Nodes.nvml` does.
         """
-        if self.settings.executor == "slurm":
-            from tsuishi.machine.node_gpus import of_nodes
-
-            return of_nodes(self.settings, self.choice.accelerator, self.screen.say)
+        if self.nodes:
+            return self.nodes.nvml(self.choice.accelerator, self.screen.say)
         return Nvml(self.settings.gpus)
 
     @cached_property
@@ -96,9 +119,8 @@ class Session:
         """The id of this machine's record; for trials on a cluster, an id of the nodes that were asked for."""
         from tsuishi.machine.description import machine_record
 
-        given = self.settings
-        if given.executor == "slurm":
-            return f"slurm-{toml.digest([given.slurm_partition, given.slurm_gres, given.slurm_constraint])}"
+        if self.nodes:
+            return self.nodes.id
         return f"machine-{toml.digest(machine_record(self.nvml))}"
 
     @cached_property
@@ -111,8 +133,7 @@ class Session:
         from tsuishi.machine.history import History
 
         cache = self.settings.cache
-        of_nodes = self.settings.executor == "slurm"
-        return History(cache, self.machine) if of_nodes else history_here(cache, self.machine, self.nvml)
+        return History(cache, self.machine) if self.nodes else history_here(cache, self.machine, self.nvml)
 
     def learn(self, name: str, took_s: float) -> None:
         """Remember a duration in seconds. The file is read again, because a resumed run may have written to it."""
@@ -141,7 +162,7 @@ class Session:
 
     def heat_s(self, accelerator: Accelerator) -> float:
         """Seconds for which the devices of trials are kept at work before the first of them."""
-        if self.settings.executor == "slurm":
+        if self.nodes:
             return 0.0
         if self.settings.heat_s is not None:
             return self.settings.heat_s
@@ -160,16 +181,9 @@ class Session:
     def at_once(self) -> int:
         """How many trials are run at the same time: one here; on a cluster, as many as nodes and settings allow.
 
-        Raises UserError without Slurm.
+        Raises UserError where the cluster does not say.
         """
-        if self.settings.executor != "slurm":
-            return 1
-        from tsuishi.machine.slurm import NoAnswer, Slurm
-
-        try:
-            return max(1, min(self.settings.slurm_at_once, Slurm().nodes(self.settings.slurm_partition)))
-        except NoAnswer as silent:
-            raise UserError(f"Slurm does not answer: {silent}: wait until it does") from silent
+        return self.nodes.at_once() if self.nodes else 1
 
     @cached_property
     def _of_gpu_hours_s(self) -> float:

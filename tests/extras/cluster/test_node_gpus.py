@@ -15,9 +15,10 @@ from tests.extras.cluster.test_slurm_run import assert_whole, on_slurm, rows
 from tests.machine.test_compatibility import IMAGES, KNOWN
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
+from tsuishi.extras.cluster.node_gpus import of_nodes
 from tsuishi.extras.cluster.on_slurm import OnSlurm
+from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal, why_on_cpu
-from tsuishi.machine.node_gpus import of_nodes
 from tsuishi.plan.session import Session
 from tsuishi.results.records import MachineRecord
 from tsuishi.run.new_run import run_suite
@@ -32,7 +33,7 @@ A100 = {
 
 def with_answer(work: Session, *gpus: dict[str, Any]) -> None:
     """Keep an answer of a node for the settings of a session, as a job leaves it."""
-    kept = work.settings.cache / "nodes" / f"{toml.digest([f'--gres={work.settings.slurm_gres}'])}.json"
+    kept = work.settings.cache / "nodes" / f"{toml.digest([f'--gres={of_cluster(work.settings).slurm_gres}'])}.json"
     kept.parent.mkdir(parents=True)
     kept.write_text(json.dumps({"gpus": list(gpus), "driver": "580.95.05", "links": [], "why_not": ""}))
 

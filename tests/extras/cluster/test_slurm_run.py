@@ -26,6 +26,7 @@ from tests.extras.cluster.slurm_cluster import NODES, SlurmCluster
 from tests.run.test_runner import session
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
+from tsuishi.commands.executors import nodes_of
 from tsuishi.commands.listing import run_row
 from tsuishi.extras.cluster import arrays
 from tsuishi.extras.cluster.on_slurm import OnSlurm
@@ -43,7 +44,8 @@ Rows = list[tuple[str, int, str, str]]
 
 
 def on_slurm(root: Path, **settings: Any) -> Session:
-    return session(root, **{"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0, **settings})
+    given = session(root, **{"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0, **settings})
+    return replace(given, nodes_of=nodes_of)
 
 
 def records(run: RunDirectory) -> dict[str, TrialRecord]:

@@ -12,8 +12,8 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.extras.cluster import submission
 from tsuishi.extras.cluster.settings import of_cluster
+from tsuishi.extras.cluster.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.extras.cluster.submission import Submission
-from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import Work
 from tsuishi.run.trial import TrialOrder
@@ -44,7 +44,8 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
             raise  # after other errors Slurm may have it: it stays for a later --resume
         yield made
     arrays = f"{len(parts)} arrays" if len(parts) > 1 else "an array"
-    work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {work.settings.slurm_at_once} at once")
+    at_once = of_cluster(work.settings).slurm_at_once
+    work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {at_once} at once")
 
 
 def _parts(orders: Sequence[TrialOrder], most: int) -> Iterator[list[TrialOrder]]:
@@ -85,12 +86,13 @@ def _answer(ask: Callable[[], _Answer]) -> _Answer:
 
 def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     """The options of sbatch for an array."""
+    own = of_cluster(given)
     longest_s = max(order.timeout_s for order in made.orders) + _AROUND_S
     # Without GPUs a trial measures the cores of its node, which other jobs would use too.
-    alone = [] if given.slurm_gres and made.orders[0].gpus else ["--exclusive", "--mem=0"]
+    alone = [] if own.slurm_gres and made.orders[0].gpus else ["--exclusive", "--mem=0"]
     return [
-        f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
-        f"--time={of_cluster(given).slurm_time or math.ceil(longest_s / 60)}",
+        f"--array=0-{len(made.orders) - 1}%{own.slurm_at_once}",
+        f"--time={own.slurm_time or math.ceil(longest_s / 60)}",
         f"--nodes={made.orders[0].nodes}",
         "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
         *alone,

@@ -6,7 +6,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.engines.image_files import ImageFiles
 from tsuishi.extras.cluster.apptainer import ApptainerEngine
 from tsuishi.extras.cluster.pyxis import PyxisEngine
-from tsuishi.machine.slurm import wanted
+from tsuishi.extras.cluster.slurm import wanted
 
 
 def engines(settings: Settings, template: Path) -> tuple[ImageFiles, ...]:

@@ -1,6 +1,8 @@
-"""The executors of clusters."""
+"""The executors of clusters, and their nodes."""
 
+from tsuishi.base.settings import Settings
 from tsuishi.base.units import counted
+from tsuishi.plan.session import Nodes
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import Executor
 
@@ -11,7 +13,14 @@ def _on_slurm() -> Executor:
     return OnSlurm()
 
 
+def _slurm_nodes(settings: Settings) -> Nodes:
+    from tsuishi.extras.cluster.nodes import SlurmNodes
+
+    return SlurmNodes(settings)
+
+
 EXECUTORS = {"slurm": _on_slurm}
+NODES = {"slurm": _slurm_nodes}
 
 
 def elsewhere(run: RunDirectory) -> str:

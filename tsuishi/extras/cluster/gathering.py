@@ -11,7 +11,7 @@ from tsuishi.base.files import entries
 from tsuishi.extras.cluster import submission
 from tsuishi.extras.cluster.arrays import submitted
 from tsuishi.extras.cluster.settings import of_cluster
-from tsuishi.machine.slurm import NoAnswer, Slurm, Task, TaskState
+from tsuishi.extras.cluster.slurm import NoAnswer, Slurm, Task, TaskState
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.executor import Work

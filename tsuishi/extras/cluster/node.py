@@ -21,10 +21,10 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready
+from tsuishi.extras.cluster.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, variables
 from tsuishi.extras.cluster.submission import Submission, read
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Gpu, Nvml
-from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, variables
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import MachineRecord

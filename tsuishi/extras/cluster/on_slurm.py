@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tsuishi.base.errors import UserError
 from tsuishi.extras.cluster.gathering import Gathering
+from tsuishi.extras.cluster.slurm import NoAnswer, Slurm
 from tsuishi.extras.cluster.submission import submissions
-from tsuishi.machine.slurm import NoAnswer, Slurm
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import RunStopped, Work
 from tsuishi.run.trial import TrialEnd, TrialOrder, run_trial

@@ -1,4 +1,4 @@
-"""The settings that only the cluster reads; base/settings.py has those that a plan for a cluster reads, too."""
+"""The settings of the cluster: `tsuishi.slurm.partition` in invoke.yaml."""
 
 from typing import Annotated, cast
 
@@ -6,10 +6,21 @@ from pydantic import Field
 
 from tsuishi.base import toml
 
+# Settings that stand together under a key of invoke.yaml.
+GROUP = "slurm"
+SlurmOption = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$")]
+
 
 class ClusterSettings(toml.Spec):
-    """The times of jobs."""
+    """Options of sbatch, for trials as arrays of Slurm, and the times of jobs."""
 
+    # Without gres a trial has its node alone.
+    slurm_partition: SlurmOption = ""
+    slurm_account: SlurmOption = ""
+    slurm_gres: SlurmOption = ""
+    slurm_constraint: SlurmOption = ""
+    # The most trials of an array that run at the same time.
+    slurm_at_once: toml.Count = 100
     # The limit of a job; without it, its own time and five minutes.
     slurm_time: Annotated[str, Field(pattern=r"^(([0-9]+-)?[0-9]+(:[0-9]+){0,2})?$")] = ""
     # Seconds between questions to Slurm, and those that a shared file system may take to show what a node wrote.

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.extras.cluster.settings import of_cluster
 
 # The option that starts a program where Python finds this library: on every node, from whatever folder.
-AT_THE_LIBRARY = f"--chdir={Path(__file__).parents[2]}"
+AT_THE_LIBRARY = f"--chdir={Path(__file__).parents[3]}"
 # A job of seconds may wait so long in the queue, and run so many minutes.
 _IN_QUEUE_S, _MINUTES = 900.0, 2
 # The type of a part of a GPU (MIG), as administrators name it: 1g.5gb, a100_3g.20gb.
@@ -73,13 +74,14 @@ class TaskState:
 
 def wanted(given: Settings) -> list[str]:
     """The options of sbatch and srun that name nodes and resources. Raises UserError for a part of a GPU."""
-    if _PART_OF_A_GPU.search(given.slurm_gres):
-        raise UserError(f"--gres {given.slurm_gres}: a part of a GPU (MIG), and only whole ones are measured")
+    own = of_cluster(given)
+    if _PART_OF_A_GPU.search(own.slurm_gres):
+        raise UserError(f"--gres {own.slurm_gres}: a part of a GPU (MIG), and only whole ones are measured")
     named = {
-        "gres": given.slurm_gres,
-        "partition": given.slurm_partition,
-        "account": given.slurm_account,
-        "constraint": given.slurm_constraint,
+        "gres": own.slurm_gres,
+        "partition": own.slurm_partition,
+        "account": own.slurm_account,
+        "constraint": own.slurm_constraint,
     }
     return [f"--{name}={value}" for name, value in named.items() if value]
 

@@ -1,7 +1,7 @@
 """The GPUs of a cluster's nodes, as a job of seconds found them on a node.
 
-`python -m tsuishi.machine.node_gpus` is that job: it prints the GPUs that Slurm gave it, as JSON. Login nodes often
-have none, and a plan has to know which GPUs there are, and how many a trial gets.
+`python -m tsuishi.extras.cluster.node_gpus` is that job: it prints the GPUs that Slurm gave it, as JSON. Login nodes
+often have none, and a plan has to know which GPUs there are, and how many a trial gets.
 """
 
 import json
@@ -13,8 +13,9 @@ from typing import Any
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.extras.cluster.settings import of_cluster
+from tsuishi.extras.cluster.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.machine.gpus import Gpu, Nvml
-from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 
 # Nodes of a cluster change rarely: the answer is kept for a week.
 _KEPT_S = 7 * 86400.0
@@ -61,20 +62,20 @@ def of_nodes(given: Settings, accelerator: str, say: Callable[[str], None]) -> N
     A job asks a node for them, which waits in the queue like any other; the answer is kept in the cache. Raises
     UserError for a part of a GPU, and where no node answers.
     """
-    options = wanted(given)  # refuses parts of GPUs
-    if "gpu" not in given.slurm_gres or accelerator == "cpu":
+    options, gres = wanted(given), of_cluster(given).slurm_gres  # refuses parts of GPUs
+    if "gpu" not in gres or accelerator == "cpu":
         return NodeGpus(_none(given))
     kept = given.cache / "nodes" / f"{toml.digest(options)}.json"
     if kept.exists() and time.time() - kept.stat().st_mtime < _KEPT_S:
         return NodeGpus(files.read_json(kept))
-    say(f"asking a node for its GPUs ({given.slurm_gres}), by a job of seconds: it waits in the queue like any other")
+    say(f"asking a node for its GPUs ({gres}), by a job of seconds: it waits in the queue like any other")
     try:
         said = Slurm().answer_of_a_node([*options, AT_THE_LIBRARY], [sys.executable, "-m", __spec__.name])
         found = files.parse_json("the answer of a node", said.encode())
     except NoAnswer as silent:
         raise UserError(f"no node said which GPUs it has: {silent}; plan for CPUs with --accelerator cpu") from silent
     if "MIG" in found["why_not"]:
-        raise UserError(f"--gres {given.slurm_gres}: {found['why_not']}")
+        raise UserError(f"--gres {gres}: {found['why_not']}")
     kept.parent.mkdir(parents=True, exist_ok=True)
     files.write_json(kept, found)
     return NodeGpus(found)
@@ -83,7 +84,7 @@ def of_nodes(given: Settings, accelerator: str, say: Callable[[str], None]) -> N
 def _none(given: Settings) -> dict[str, Any]:
     """What a job without GPUs has, and whether its nodes have any that it could ask for."""
     try:
-        there = Slurm().gres(given.slurm_partition)
+        there = Slurm().gres(of_cluster(given).slurm_partition)
     except (UserError, NoAnswer):
         there = []
     gpus = [name for name in there if name.startswith("gpu")]
