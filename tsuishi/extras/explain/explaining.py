@@ -133,7 +133,7 @@ def _widen(path: Path, changed: Mapping[str, Value]) -> None:
 
 @dataclass(frozen=True)
 class _End:
-    """The case with the printed settings as it was measured here: its place in the evidence, and its term."""
+    """The case with the printed settings, measured here: its place in the evidence, and its term."""
 
     case_id: str
     column: str
