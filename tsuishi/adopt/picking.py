@@ -28,16 +28,16 @@ def _has(texts: Iterable[str], words: str) -> int:
     A word of digits is no part of a longer number: 8 is not 128.
     """
     every = [*texts]
-    cells, numbers = {*map(_letters, every)}, {number for text in every for number in re.findall(r"\d+", text)}
-    asked = [letters for word in words.split() if (letters := _letters(word))]
+    cells, numbers = {*map(alphanumerics, every)}, {number for text in every for number in re.findall(r"\d+", text)}
+    asked = [letters for word in words.split() if (letters := alphanumerics(word))]
     if not asked:
         return 0
-    if _letters(words) in cells or cells.issuperset(asked):
+    if alphanumerics(words) in cells or cells.issuperset(asked):
         return 2
     return int(all(word in numbers if word.isdecimal() else any(word in cell for cell in cells) for word in asked))
 
 
-def _letters(text: str) -> str:
+def alphanumerics(text: str) -> str:
     """A text in lower case, its letters and digits of any script."""
     return re.sub(r"[\W_]+", "", text.casefold())
 
@@ -152,9 +152,9 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     if not found:
         raise _not_there(numbers, row, refused)
     if column:
-        exact = [each for each in found if _letters(each.column) == _letters(column)]
+        exact = [each for each in found if alphanumerics(each.column) == alphanumerics(column)]
         columns = dict.fromkeys(each.column for each in found)
-        found = exact or [each for each in found if _letters(column) in _letters(each.column)]
+        found = exact or [each for each in found if alphanumerics(column) in alphanumerics(each.column)]
         if not found:
             raise UserError(f"--column {column}: row {row} has no such column; it has {', '.join(columns)}")
     cases = {(tuple(each.axes.items()), each.hardware, each.framework): each for each in reversed(found)}

@@ -1,6 +1,7 @@
 """The executors by their names in the settings: that of this machine, and those of extras with their nodes."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tsuishi import extras
 from tsuishi.base.errors import UserError
@@ -17,19 +18,22 @@ def executor_of(settings: Settings) -> "Executor":
         from tsuishi.run.executor import LOCAL
 
         return LOCAL
-    for executors in extras.given("executors", "EXECUTORS"):
-        if make := executors.get(settings.executor):
-            made: Executor = make()
-            return made
-    raise UserError(f"no executor {settings.executor}: tsuishi/extras/ has none of that name")
+    made: Executor = _of_extras("EXECUTORS", settings.executor)()
+    return made
 
 
 def nodes_of(settings: Settings) -> "Nodes | None":
     """The nodes of the executor that the settings name; None: trials run here. Raises UserError for an unknown name."""
     if settings.runs_here:
         return None
-    for nodes in extras.given("executors", "NODES"):
-        if make := nodes.get(settings.executor):
-            made: Nodes = make(settings)
-            return made
-    raise UserError(f"no executor {settings.executor} with nodes: tsuishi/extras/ has none of that name")
+    made: Nodes = _of_extras("NODES", settings.executor)(settings)
+    return made
+
+
+def _of_extras(table: str, name: str) -> Callable[..., Any]:
+    """The function of this name in a table of the extras' executors.py."""
+    for makes in extras.given("executors", table):
+        if name in makes:
+            found: Callable[..., Any] = makes[name]
+            return found
+    raise UserError(f"no executor {name}: tsuishi/extras/ has none of that name in {table}")

@@ -7,12 +7,14 @@ of its limit that the printed step reaches, over the share that mine reaches.
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
 
+from tsuishi.adopt.picking import alphanumerics
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
@@ -39,19 +41,15 @@ class Limits:
 
 def sheet_of_card(hardware: str, sheets: Iterable[DataSheet]) -> DataSheet | None:
     """The data sheet of the card that a text names first, with maker and family or without. Of several, the first."""
-    name = _letters(hardware.partition(",")[0].upper().replace("NVIDIA", ""))
+    name = alphanumerics(hardware.partition(",")[0].upper().replace("NVIDIA", ""))
     return next((sheet for sheet in sheets for each in sheet.names if name in _spellings(each)), None)
 
 
 def _spellings(card: str) -> set[str]:
     """The whole name, and its ends from a later word on that have a number."""
     words = card.split()
-    ends = (_letters("".join(words[first:])) for first in range(len(words)))
+    ends = (alphanumerics("".join(words[first:])) for first in range(len(words)))
     return {end for end in ends if re.search(r"\d", end)}
-
-
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def limits_of_card(
@@ -78,7 +76,7 @@ def measured_limits(found: DeviceLimits, precision: str) -> Limits:
 def suite_of_limits(suites: Path) -> Path:
     """The suite that measures matrix products and copies. Raises UserError where there is none."""
     for path in known_suites(suites).values():
-        document = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
         axes = [document.get("axes", {}), *(group.get("axes", {}) for group in document.get("groups", ()))]
         if {_PRODUCT, _COPY} <= {operation for each in axes for operation in _values(each.get("operation"))}:
             return path
