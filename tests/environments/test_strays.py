@@ -16,7 +16,7 @@ from tests.bench import make_checkout
 from tests.run.test_runner import daemons, samples_written, session, trials, wait_for
 from tests.run.test_sampler import NoGpus
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.base import files
+from tsuishi.base import files, owner
 from tsuishi.engines.subprocesses import ChildProcess, abandoned_scratch
 from tsuishi.environments import doctor, strays
 from tsuishi.plan.session import Session
@@ -37,10 +37,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, temporary: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def runner(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["subprocess.Popen[bytes]"]:
     """A run that measures without a sandbox, whose workload waits and has started a daemon."""
     make_checkout(tmp_path, "waits_with_a_daemon", profile="timeout_s = 5.0")
-    command = [sys.executable, "-m", "tests.run_bench", str(tmp_path)]
+    monkeypatch.setattr(owner, "MARK", "TSUISHI_TRIAL_OF_STRAYS")
+    command = [sys.executable, "-m", "tests.run_bench", str(tmp_path), owner.MARK]
     variables = {**os.environ, "PATH": "/nowhere"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables) as child:
         wait_for(lambda: samples_written(tmp_path) and daemons(tmp_path))
@@ -114,7 +115,7 @@ def test_a_trial_that_is_whole_but_for_its_name_is_not_removed(tmp_path: Path, t
 KILLED_WITH_A_FOLDER = """
 import os, signal, sys
 from pathlib import Path
-from tsuishi.base import files
+from tsuishi.base import files, owner
 with files.temporary_folder(Path(sys.argv[1]), ".wheelhouse-"), files.private_folder():
     os.kill(os.getpid(), signal.SIGKILL)
 """
