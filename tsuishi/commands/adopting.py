@@ -131,7 +131,7 @@ def _write(chain: Chain, adoption: Adoption, title: str) -> None:
     read_suite(suite, words)
     source = read_source(folder / "source.toml", words)
     here = checkout.from_here
-    screen.say(f"written: {here(folder.relative_to(checkout.root))}: {len(list(source.flat()))} numbers of cases")
+    screen.say(f"written: {here(folder.relative_to(checkout.root))}: {len(source.flat())} numbers of cases")
     cases = sum(1 for _ in read_suite(suite, words).cases("full", "cuda"))
     screen.say(f"written: {here(suite.relative_to(checkout.root))}: {cases} cases")
     screen.say(f"then: invoke build run-suite report --suite {suite.stem}")

@@ -69,7 +69,7 @@ def show_sources(session: Session) -> None:
 
 def _source_row(source: "Source") -> tuple[object, ...]:
     hardware = "; ".join(machine.title for machine in source.hardware)
-    return source.name, source.date or "unknown", hardware, len(list(source.flat())), len(source.claims), source.title
+    return source.name, source.date or "unknown", hardware, len(source.flat()), len(source.claims), source.title
 
 
 def _how_checked(claim: "Claim") -> str:

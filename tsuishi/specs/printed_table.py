@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
@@ -335,6 +336,7 @@ class _Reader:
         return value
 
 
+@lru_cache(maxsize=1 << 14)  # a table repeats the facts of its networks
 def number_in(text: str, decimal: numerals.Decimal = ".") -> float | None:
     """The number in a cell, in front of its scatter and its unit; None where there is none, or where there are two."""
     first = _FIRST.fullmatch(text.strip())

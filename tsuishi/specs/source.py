@@ -12,6 +12,7 @@ import math
 import statistics
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from tsuishi.specs.environment import Framework
 from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.printed_table import PrintedTable, TableReading
-from tsuishi.specs.quantities import GPUS, imbalance
+from tsuishi.specs.quantities import GPUS, Quantity, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -48,6 +49,8 @@ class Hardware(toml.Spec):
 
 
 def _as_entry(value: Any) -> Any:
+    if type(value) in (float, str):
+        return value
     entry = tuple(value) if isinstance(value, list) else value
     readings = entry if isinstance(entry, tuple) else (entry,)
     numbers = all(isinstance(reading, int | float) and not isinstance(reading, bool) for reading in readings)
@@ -89,13 +92,14 @@ class Numbers(toml.Spec):
     rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
     _words: Vocabulary = PrivateAttr()
+    _quantities: Mapping[str, Quantity] = PrivateAttr()
 
     @model_validator(mode="after")
     def _checked(self, info: ValidationInfo) -> "Numbers":
         """Checks the table against the vocabulary, which is the context of the validation."""
         assert isinstance(info.context, Vocabulary)
         self._words = words = info.context
-        quantities = words.quantities
+        self._quantities = quantities = words.quantities
         for axis in self.case:
             if axis not in words.selectable:
                 raise ValueError(f"case: {unknown('axis', axis, words.selectable)}")
@@ -114,7 +118,7 @@ class Numbers(toml.Spec):
     def _check_row(self, where: str, row: tuple[Any, ...]) -> None:
         if len(row) != len(self.columns):
             raise ValueError(f"{where} has {len(row)} values for {len(self.columns)} columns; make them as many")
-        quantities = self._words.quantities
+        quantities = self._quantities
         for column, value in zip(self.columns, row, strict=True):
             if column in quantities and (isinstance(value, str) or value == ()):
                 raise ValueError(
@@ -127,12 +131,12 @@ class Numbers(toml.Spec):
 
     def axes(self, row: tuple[Any, ...]) -> dict[str, str | int]:
         """The axes that identify the case of a row, without its suite."""
-        given = zip(self.columns, row, strict=True)
-        return {**self.case, **{column: value for column, value in given if column not in self._words.quantities}}
+        given, quantities = zip(self.columns, row, strict=True), self._quantities
+        return {**self.case, **{column: value for column, value in given if column not in quantities}}
 
     def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
         """The printed readings of a row, by quantity."""
-        quantities = self._words.quantities
+        quantities = self._quantities
         given = {column: value for column, value in zip(self.columns, row, strict=True) if column in quantities}
         return {
             name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()
@@ -157,7 +161,7 @@ class Number:
     readings: tuple[float, ...] = ()
     epochs: Epochs | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The name of its column in tables, from source and hardware."""
         return _key(self.source, self.hardware)
@@ -201,6 +205,7 @@ class Source(toml.Spec):
     rerun: Rerun | None = None
     # Its file and the vocabulary, as long as tables in files were not read.
     _unread: tuple[Path, Vocabulary] | None = PrivateAttr(None)
+    _flat: tuple[Number, ...] | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _ids_differ(self) -> "Source":
@@ -225,7 +230,7 @@ class Source(toml.Spec):
     def _figures_have_numbers(self) -> "Source":
         if self.figures and not self.rerun:
             raise ValueError("figures: add [rerun] with the environments and GPUs that measure their cases")
-        check_numbers(self.figures, list(self.flat()) if self.figures else [])
+        check_numbers(self.figures, self.flat() if self.figures else ())
         return self
 
     def with_tables(self, suites: Container[str] | None = None) -> "Source":
@@ -247,11 +252,16 @@ class Source(toml.Spec):
         except ValueError as error:
             raise UserError(f"{path}: tables: {error}") from error
         read = self.model_copy(update={"numbers": tuple(numbers)})
-        read._unread = None
+        read._unread = read._flat = None
         return read
 
-    def flat(self) -> Iterator[Number]:
+    def flat(self) -> tuple[Number, ...]:
         """Every number, in the order of the file; each row ends with numbers calculated from the readings of GPUs."""
+        if self._flat is None:
+            self._flat = tuple(self._numbers())
+        return self._flat
+
+    def _numbers(self) -> Iterator[Number]:
         memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}
         for table in self.numbers:
             for row in table.rows:

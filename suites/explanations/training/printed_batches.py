@@ -18,19 +18,21 @@ from tsuishi.specs.selections import Selection, Selector
 from tsuishi.verdicts.evidence import Evidence
 
 STEP = "step_s"
-_BATCH, _PROTOCOLS = "batch_size", ("steady", "literal")
+_BATCH, _MODEL, _PROTOCOLS = "batch_size", "model", ("steady", "literal")
 # The measured steps of a suite: the axes of a case, and its step.
 Steps = Iterable[tuple[Mapping[str, Any], Timed]]
 
 
 def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[Paragraph]:
     """A paragraph for each network whose printed times do not grow, where the same steps were measured here."""
+    measured = list(steps)
+    networks = {None, *(axes.get(_MODEL) for axes, _ in measured)}
     printed = [
         PrintedCell(number.key, "", "", number.axes, STEP, number.value)
         for number in evidence.numbers
-        if number.quantity == STEP and number.axes["suite"] == suite and number.value > 0
+        if number.quantity == STEP and number.axes["suite"] == suite and number.axes.get(_MODEL) in networks
+        if number.value > 0
     ]
-    measured = list(steps)
     for doubt in independent_of_batch(printed):
         first = doubt.cells[0]
         same = _but_batch(first)

@@ -35,4 +35,4 @@ def publish(chain: Chain) -> None:
     with files.replacing(path) as writing:
         writing.write(text)
     source = read_source(path, session.words)
-    session.screen.say(f"written: {path}: {sum(1 for _ in source.flat())} numbers; `invoke list --sources` shows it")
+    session.screen.say(f"written: {path}: {len(source.flat())} numbers; `invoke list --sources` shows it")

@@ -182,13 +182,15 @@ def _point(case: Any, x: Any) -> dict[str, Any]:
 
 def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> tuple[CaseAxes, Points]:
     """The axes that a variant needs for a published number, and the number as a point in every panel that shows it."""
-    rule, apart = bool(vocabulary_in_use().level(number.axes)), (sweep.axis, *vocabulary_in_use().level_axes)
-    fixed = {name: value for name, value in number.axes.items() if name not in apart}
     if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
         number = replace(number, quantity="step_s", value=step_s) if step_s else number
-    if number.quantity not in sweep.quantities or not (rule or sweep.axis in number.axes):
-        return fixed, []
+    if number.quantity not in sweep.quantities:
+        return {}, []
+    rule, apart = bool(vocabulary_in_use().level(number.axes)), (sweep.axis, *vocabulary_in_use().level_axes)
+    if not (rule or sweep.axis in number.axes):
+        return {}, []
+    fixed = {name: value for name, value in number.axes.items() if name not in apart}
     name = published_name(titles[number.key])
     base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
     base |= {"low": None, "high": None, "x": number.axes.get(sweep.axis), "y": number.value}

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -212,6 +213,7 @@ class Comparison:
                 logs = {name: term for name, term in known if term}
                 yield Known(environment, case_id, self.axes[case_id], values, simulated, epochs, logs)
 
+    @cached_property
     def theirs(self) -> list[Known]:
         """Every case of this suite with published numbers."""
         return published_cases(self.numbers, self.hardware)
@@ -230,12 +232,13 @@ def every_comparison(evidence: Evidence) -> list[Comparison]:
 
 def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
     """Published numbers, gathered by case. hardware: by Number.key."""
-    cases: dict[tuple[str, str], Known] = {}
+    cases: dict[tuple[str, frozenset[tuple[str, Any]]], Known] = {}
+    names = {key: published_name(each.title) for key, each in hardware.items()}
     for number in numbers:
-        series = published_name(hardware[number.key].title)
-        key = number.key, str(sorted(number.axes.items()))
-        known = cases.setdefault(key, Known(series, None, dict(number.axes), {}, False, number.epochs))
-        known.values[number.quantity] = number.value
+        case = number.key, frozenset(number.axes.items())
+        if case not in cases:
+            cases[case] = Known(names[number.key], None, dict(number.axes), {}, False, number.epochs)
+        cases[case].values[number.quantity] = number.value
     return list(cases.values())
 
 

@@ -55,11 +55,10 @@ class PublishedStanding(NamedTuple):
 def published_values(source: Source, picture: Picture) -> list[PublishedStanding]:
     """The source's numbers in a picture; its constants too, where the source prints those of lines."""
     titles = {hardware.name: hardware.title for hardware in source.hardware}
-    numbers = list(source.flat())
     found = [
         (place, number)
         for place, series in enumerate(picture.series)
-        for number in numbers
+        for number in source.flat()
         if number.quantity in (picture.line or picture.wanted(series)) and number.may_be(*picture.selections(series))
     ]
     # Hardware with a single known series needs no second name.

@@ -193,13 +193,13 @@ def _marks(group: Sequence[Card]) -> list[str]:
 def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
     """A sentence for each published hardware of the suites that ran, if our runs share no case of one device."""
     shown = {card.which.key for card in single}
+    timed = {number.key: number.source for number in evidence.numbers if number.quantity in _TIMES}
     for key, hardware in evidence.hardware.items():
-        times = [number for number in evidence.numbers if number.key == key and number.quantity in _TIMES]
-        if times and key not in shown:
+        if key in timed and key not in shown:
             yield t(
                 "No case of one device is shared with {hardware} ({source}).",
                 hardware=hardware.title,
-                source=times[0].source,
+                source=timed[key],
             )
 
 

@@ -40,7 +40,7 @@ def fitted_lines(comparison: Comparison) -> View:
     ours = Fits(list(comparison.ours()), comparison.where)
     if not ours.points:
         return View()
-    theirs = Fits(comparison.theirs(), comparison.where)
+    theirs = Fits(comparison.theirs, comparison.where)
     title = t("Step time against batch size: the throughput model")
     return View(
         tuple(fit_tables([ours, theirs], title)), {"throughput_model": ours.rows(), "residuals": ours.residuals()}

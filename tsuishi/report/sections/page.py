@@ -140,5 +140,4 @@ def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:
 def _origin(evidence: Evidence, number: Number) -> dict[str, Any]:
     """The cells that say what a published number describes."""
     origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
-    axes = {axis: number.axes.get(axis) for axis in evidence.words.axes}
-    return {**axes, **origin, "unit": unit_of(number.quantity)}
+    return {**number.axes, **origin, "unit": unit_of(number.quantity)}

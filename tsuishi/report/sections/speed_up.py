@@ -67,7 +67,7 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
     ]
     published = [
         scaling.SpeedPoint(known.series, known.axes, known.epochs.images / known.values["median_epoch_s"], False)
-        for known in comparison.theirs()
+        for known in comparison.theirs
         if known.epochs and "median_epoch_s" in known.values
     ]
     ours = list(scaling.scalings(measured))
