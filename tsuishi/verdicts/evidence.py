@@ -21,7 +21,7 @@ from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
-from tsuishi.specs.source import Source, epochs_of, hardware_by_key, read_sources
+from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 
@@ -69,7 +69,7 @@ class Evidence:
         self._numbers_of = {
             suite: [number for number in self.numbers if number.axes[SUITE] == suite] for suite in self.suites
         }
-        self._published: dict[str, dict[tuple[str, str], float]] = {}
+        self._published: dict[str, dict[tuple[str, str], Number]] = {}
         self._terms_of_first: dict[int, Terms] = {}
 
     def of(self, suite: str, protocol: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -266,15 +266,15 @@ class Evidence:
         rows = self.estimates[self.estimates["quantity"].isin(list(self.words.of_one_gpu))]
         return {str(suite): of_suite for suite, of_suite in rows.groupby("suite")}
 
-    def published(self, case_id: str) -> dict[tuple[str, str], float]:
-        """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
+    def published(self, case_id: str) -> dict[tuple[str, str], Number]:
+        """The published numbers of a case, by Number.key and quantity.
 
         Without its accuracy where our trials had made-up data: the two accuracies are not comparable.
         """
         if case_id not in self._published:
             axes = self.axes[case_id]
             self._published[case_id] = {
-                (number.key, number.quantity): number.value
+                (number.key, number.quantity): number
                 for number in self._numbers_of.get(axes.get(SUITE), ())
                 if number.matches(axes) and not (case_id in self._synthetic and number.quantity == "accuracy")
             }

@@ -56,6 +56,15 @@ def test_a_card_is_so_many_times_as_fast_over_the_cases_both_have(tmp_path: Path
     assert (row["times_as_fast"], row["source"], row["derived"]) == (card.times.value, "torch-2080ti", False)
 
 
+def test_unusual_settings_that_a_number_does_not_name_stand_beside_it_only_alone(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_epochs(run, 128, PUBLISHED_S[128] / 2)
+    add_epochs(run, 128, PUBLISHED_S[128] / 8, convolution_tuning="untuned")
+    add_epochs(run, 256, PUBLISHED_S[256] / 8, convolution_tuning="untuned")
+    (card,) = [one for one in cards(evidence_of(run, published=True)) if one.which.quantity == "median_epoch_s"]
+    assert (card.cases, card.times.value) == (2, pytest.approx(4.0))
+
+
 def test_a_cpu_gets_the_same_sentence_and_its_name(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     add_epochs(run, 128, 2780.0, device="cpu")

@@ -18,6 +18,7 @@ from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.checkable import of_usual_values
 from tsuishi.specs.selections import Selector
+from tsuishi.specs.source import Number
 from tsuishi.verdicts.evidence import Evidence
 
 # Quantities that time the same work on every machine.
@@ -49,6 +50,15 @@ class Card(NamedTuple):
     simulated: bool
     synthetic: bool
     derived: bool
+
+
+class _Measured(NamedTuple):
+    """A case that a published number belongs to: its axes, the term of its time, and its _FLAGS."""
+
+    number: Number
+    axes: Mapping[str, Any]
+    term: Term
+    flags: list[bool]
 
 
 class MeasuredNumber(NamedTuple):
@@ -108,12 +118,16 @@ def cards_view(evidence: Evidence) -> View:
 
 
 def cards(evidence: Evidence) -> Iterator[Card]:
-    """All comparisons that have a case, in the order of published hardware, work and environment."""
+    """All comparisons that have a case, in the order of published hardware, work and environment.
+
+    Cases with unusual settings that the number does not name (untuned, fed from the host) stand beside it only where
+    none has the usual ones.
+    """
     terms, devices = evidence.terms, device_names(evidence)
     flags = {(row.case_id, row.column, row.quantity): [getattr(row, flag) for flag in _FLAGS] for row in named_rows(
         evidence.cases.loc[evidence.cases["quantity"].isin(_TIMES), ["case_id", "column", "quantity", *_FLAGS]]
     )}  # fmt: skip
-    shared: dict[Which, list[tuple[float, Term, list[bool]]]] = {}
+    shared: dict[Which, dict[frozenset[Any], list[_Measured]]] = {}
     literal = {
         (_without_protocol(evidence.axes[case_id]), environment)
         for case_id, environment, quantity in flags
@@ -124,16 +138,21 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         both = quantity == "step_s" and (_without_protocol(axes), environment) in literal
         if both and axes.get(PROTOCOL) != "literal":
             continue  # the source's own way is nearer to its number, and may be of other images
-        for (key, name), value in evidence.published(case_id).items():
-            if name == quantity and term and value > 0:
+        for (key, name), number in evidence.published(case_id).items():
+            if name == quantity and term and number.value > 0:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
-                shared.setdefault(which, []).append((value, term, flags[case_id, environment, quantity]))
+                of_number = shared.setdefault(which, {}).setdefault(frozenset(number.axes.items()), [])
+                of_number.append(_Measured(number, axes, term, flags[case_id, environment, quantity]))
     for which in sorted(shared, key=lambda each: (*each[2:], *each[:2])):
-        cases = shared[which]
-        ours = contrast([(-1 / len(cases), term) for _, term, _ in cases])
-        published = math.fsum(math.log(value) for value, _, _ in cases) / len(cases)
-        marks = [any(flag) for flag in zip(*(flags for *_, flags in cases), strict=True)]
+        cases = [
+            each
+            for measured in shared[which].values()
+            for each in of_usual_values(measured, lambda each: each.axes, measured[0].number.axes, evidence.words.usual)
+        ]
+        ours = contrast([(-1 / len(cases), each.term) for each in cases])
+        published = math.fsum(math.log(each.number.value) for each in cases) / len(cases)
+        marks = [any(flag) for flag in zip(*(each.flags for each in cases), strict=True)]
         yield Card(which, len(cases), as_ratio(ours._replace(value=ours.value + published)), *marks)
 
 

@@ -115,7 +115,9 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
     hardware = comparison.evidence.hardware
     published = {
-        case_id: {key: {name: numbers[key, name] for name in quantities if (key, name) in numbers} for key in hardware}
+        case_id: {
+            key: {name: numbers[key, name].value for name in quantities if (key, name) in numbers} for key in hardware
+        }
         for case_id, numbers in numbers_of.items()
     }
     estimates = [row for name in quantities for row in comparison.estimates_of.get(name, ())]
