@@ -87,7 +87,7 @@ def test_what_cannot_be_checked_says_so_with_the_nearest_that_can() -> None:
     of = adopted(SIZES, "benchmark-infer-fp32-nchw.csv")
     with pytest.raises(UserError, match=r"xcit_larger_24: xcit_larger_24.*; the nearest that can be checked: "):
         pick(numbers_of_tables(of, WORDS.axes), "xcit_larger_24", "", refused_in(of))
-    assert "no row has these words; the nearest that can be checked: resnet18" in why_not(numbers(SIZES), "resnet19")
+    assert "no row has these words; the nearest that can be checked: “resnet18”" in why_not(numbers(SIZES), "resnet19")
     assert "row resnet50 has no such column; it has infer_samples_per_sec, infer_step_time" in why_not(
         numbers(SIZES), "resnet50", "train"
     )
@@ -111,10 +111,14 @@ def test_the_median_of_an_even_number_of_readings_lies_between_two_of_them() -> 
 def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:
     checkout = Checkout()
     sources = {source.name: source for source in read_sources(checkout.published, WORDS)}
-    found = pick(numbers_of_source(sources["conv2d-gce"]), "SciPy", "", ())
+    of_conv2d = numbers_of_source(sources["conv2d-gce"])
+    found = pick(of_conv2d, "SciPy", "", ())
     assert (found.value, found.quantity, found.axes["implementation"], found.release) == (
         0.222, "later_run_s", "scipy", "",
     )  # fmt: skip
+    assert why_not(of_conv2d, "scipy now").endswith("can be checked: “scipy SciPy, one CPU”")
+    assert "in 8 cases: “devices=1” (14.8978 in first_run_s); “devices=2” (" in why_not(of_conv2d, "V100")
+    assert pick(of_conv2d, "V100 devices=2", "", ()).text == "4.32807"
 
 
 def test_a_collection_of_uploads_is_a_median_with_its_percentiles() -> None:

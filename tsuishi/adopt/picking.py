@@ -124,7 +124,10 @@ def numbers_of_source(source: Source) -> list[CheckableNumber]:
                 number.framework or "",
                 number.note,
             ),
-            words=(*map(str, number.axes.values()), titles[number.hardware]),
+            words=(
+                *(value if isinstance(value, str) else f"{axis}={value}" for axis, value in number.axes.items()),
+                titles[number.hardware],
+            ),
             column=number.quantity,
             text=f"{number.value:g}",
             place=", ".join(filter(None, [number.note, source.address or source.title])),
@@ -191,19 +194,24 @@ def nearest_below(numbers: Iterable[CheckableNumber], number: CheckableNumber, d
 def _not_there(numbers: Sequence[CheckableNumber], row: str, refused: Refusals) -> UserError:
     ranked = sorted(((_has(cells, row), why) for cells, why in refused), key=lambda each: -each[0])
     why = ranked[0][1] if ranked and (ranked[0][0] or not numbers) else "no row has these words"
-    names = dict.fromkeys(str(each.axes.get(MODEL) or each.case) for each in numbers)
-    near = difflib.get_close_matches(row, names, n=3, cutoff=0.3) or list(names)[:3]
-    nearest = f"; the nearest that can be checked: {', '.join(near)}" if near else ""
+    models = [str(each.axes[MODEL]) for each in numbers if MODEL in each.axes]
+    names = list(dict.fromkeys(models or _differing(numbers)))
+    near = difflib.get_close_matches(row, names, n=3, cutoff=0.3) or names[:3]
+    nearest = f"; the nearest that can be checked: {', '.join(f'“{each}”' for each in near)}" if near else ""
     return UserError(f"--row {row}: {why}{nearest}")
+
+
+def _differing(numbers: Sequence[CheckableNumber]) -> list[str]:
+    """The words of each number that not all of them have."""
+    common = set.intersection(*({*each.words} for each in numbers)) if numbers else set()
+    return [" ".join(word for word in each.words if word not in common) for each in numbers]
 
 
 def _several(row: str, found: Sequence[CheckableNumber]) -> UserError:
     """The question between several cases: each with the words that tell it from the others."""
-    common = set.intersection(*({*each.words} for each in found))
     columns = {each.column for each in found}
     shown = []
-    for each in found[:_SHOWN]:
-        differs = " ".join(word for word in each.words if word not in common)
+    for each, differs in zip(found[:_SHOWN], _differing(found), strict=False):
         shown.append(f"“{differs or (each.column if len(columns) > 1 else each.case)}” ({each.text} in {each.column})")
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return UserError(

@@ -47,7 +47,8 @@ def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> N
         ("warmed=none", "nothing differs from the printed case ("),
         ("protocol=steady", "--mine: a protocol is a way to measure, and no setting"),
         ("image=84", "--mine: unknown axis 'image'"),
-        ("implementation=framework", "not separable: no number of implementation=framework in host"),
+        ("implementation=framework", "not separable: no number of implementation=framework in host: "),
+        ("batch_size=1", "of batch_size=1 in host: ValueError: case has unknown 'batch_size'; known: protocol, "),
     ],
 )
 def test_what_cannot_be_explained_says_why(tmp_path: Path, mine: str, message: str) -> None:

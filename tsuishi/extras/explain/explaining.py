@@ -20,11 +20,12 @@ from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
 from tsuishi.report.output import checked
 from tsuishi.report.sections.beside_published import terms_of
-from tsuishi.results.frames import ok_rows
+from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import ENVIRONMENT
+from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence, evidence_of
 
 # Rounds without --repetitions.
@@ -49,7 +50,8 @@ def explain(chain: Chain) -> None:
     if not (factors or limits):
         raise UserError(
             f"nothing differs from the printed case ({number.case}, in {theirs.name}), and the device has no bar "
-            f"({why_not}): say what differs, by --mine axis=value,axis=value or --mine-env"
+            f"({why_not}): say what differs, by --mine axis=value,axis=value or --mine-env; `check` measures the case "
+            "as it is printed"
         )
     inner, suite = check.prepare(chain, found)
     _widen(inner.suites / f"{suite}.toml", changed)
@@ -161,13 +163,26 @@ def _terms(
                 found.setdefault(str(evidence.axes[case_id].get(PROTOCOL)), _End(case_id, column, term))
         if not found:
             settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
-            raise UserError(f"not separable: no number of {settings or number.case} in {name}; the report says why")
+            why = _why_none(evidence, {**number.axes, **wanted}, name)
+            raise UserError(f"not separable: no number of {settings or number.case} in {name}: {why}")
         by_corner[corner] = found
     *_, end = by_corner.values()
     protocol = next((each for each in end if all(each in found for found in by_corner.values())), None)
     if protocol is None:
         raise UserError("not separable: no protocol measures all combinations of settings; the report says why")
     return {corner: found[protocol].term for corner, found in by_corner.items()}, end[protocol]
+
+
+def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
+    """Why no trial of a case gave a number in an environment: the reasons of its trials, each once."""
+    trials = evidence.results.trials
+    failed = trials[(trials["environment"] == environment) & (trials["status"] != OK)]
+    reasons = dict.fromkeys(
+        row.reason
+        for row in named_rows(failed[["case_id", "reason"]])
+        if all(value is None or evidence.axes[row.case_id].get(axis) == value for axis, value in axes.items())
+    )
+    return "; ".join(filter(None, reasons)) or "no trial of it was measured; the report says why"
 
 
 def _of_device(
