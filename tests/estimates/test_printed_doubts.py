@@ -167,7 +167,7 @@ def test_the_limits_of_a_card_come_from_its_data_sheet_and_its_line() -> None:
             "columns": ("model", "batch_size", RATE),
         }
     )
-    card = Hardware(name="rtx-2080ti", title="GeForce RTX 2080 Ti, PyTorch 1.1")
+    card = Hardware(name="rtx-2080ti", title="RTX 2080 Ti, PyTorch 1.1")
     fast = table.model_copy(update={"rows": (("resnet50", 64, 2751.0),)})
     assert only(doubts_about([fast], [card], WORDS, sheets)).check == "device-limit"
     assert doubts_about([fast], [Hardware(name="rtx-2080ti", title="a card")], WORDS, sheets) == []

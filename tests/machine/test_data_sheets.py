@@ -4,7 +4,7 @@ import pytest
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import DataSheet, sheet_of
+from tsuishi.machine.data_sheets import DataSheet, sheet_of, sheets_of_printed
 
 TABLE = read_table(Checkout().images)
 SHEETS = TABLE.data_sheets
@@ -67,3 +67,24 @@ def test_a_card_may_be_clocked_higher_than_its_sheet_says_and_never_counts_as_lo
     sheet = next(sheet for sheet in SHEETS if sheet.power_limit_w == 250 and "GeForce RTX 2080 Ti" in sheet.names)
     assert sheet.clock_share(2100) == pytest.approx(2100 / 1545)
     assert sheet.clock_share(300) == sheet.clock_share(None) == 1.0
+
+
+@pytest.mark.parametrize(
+    "hardware",
+    [
+        "GeForce RTX 2080 Ti",
+        "RTX 2080 Ti",
+        "2080 Ti",
+        "RTX 2080 Ti, a table",
+        "NVIDIA GeForce RTX 2080 Ti",
+        "rtx2080ti",
+    ],
+)
+def test_a_card_is_found_by_the_end_of_its_name(hardware: str) -> None:
+    (of_250_w, of_260_w) = sheets_of_printed(hardware, SHEETS)
+    assert of_250_w.names == of_260_w.names == ("GeForce RTX 2080 Ti",)
+
+
+@pytest.mark.parametrize("hardware", ["", "RTX 2080", "Ti 2080", "80 Ti", "Ti", "CPU", "GeForce", "V100"])
+def test_another_card_is_not(hardware: str) -> None:
+    assert sheets_of_printed(hardware, SHEETS) == []

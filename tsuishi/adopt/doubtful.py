@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
-from tsuishi.machine.data_sheets import DataSheet, Precision
+from tsuishi.machine.data_sheets import DataSheet, Precision, sheets_of_printed
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
 
@@ -30,8 +30,7 @@ def _multiply_adds(networks: Mapping[str, NetworkFacts]) -> dict[str, int]:
 
 def _peak(title: str, sheets: Sequence[DataSheet]) -> dict[str, float]:
     """FLOP/s by precision of the card that a line's title names first; empty where no data sheet has it."""
-    name = title.partition(",")[0].strip()
-    found = [sheet for sheet in sheets if name in sheet.names]
+    found = sheets_of_printed(title, sheets)
     if not found:
         return {}
     # Of cards of one name the fastest counts.

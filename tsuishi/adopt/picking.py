@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
 from tsuishi.base.errors import UserError
+from tsuishi.base.printable import alphanumerics
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.grids import PERCENTILES
@@ -35,11 +36,6 @@ def _has(texts: Iterable[str], words: str) -> int:
     if alphanumerics(words) in cells or cells.issuperset(asked):
         return 2
     return int(all(word in numbers if word.isdecimal() else any(word in cell for cell in cells) for word in asked))
-
-
-def alphanumerics(text: str) -> str:
-    """A text in lower case, its letters and digits of any script."""
-    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[CheckableNumber]:

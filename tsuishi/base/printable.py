@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import sys
 import unicodedata
 from typing import Any, TextIO
@@ -21,6 +22,11 @@ def visible(value: Any) -> Any:
     if isinstance(value, dict):
         return {visible(key): visible(entry) for key, entry in value.items()}
     return [visible(entry) for entry in value] if isinstance(value, list) else value
+
+
+def alphanumerics(text: str) -> str:
+    """A text in lower case, its letters and digits of any script: for names that people write in several ways."""
+    return re.sub(r"[\W_]+", "", text.casefold())
 
 
 def line(value: object) -> str:

@@ -1,11 +1,13 @@
 """The limits of a card by its maker's data sheet, from images/compatibility.toml."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from tsuishi.base import toml
+from tsuishi.base.printable import alphanumerics
 
 # Makers and drivers round: the limits of one card differ by less, those of two cards of a name by more.
 _SAME_LIMIT = 0.02
@@ -48,3 +50,16 @@ def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataS
         has = f"{limit_w:g} W" if limit_w else "an unknown power limit"
         return None, f"this '{name}' has {has}, and its data sheet is of {known} W"
     return fitting[0], ""
+
+
+def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSheet]:
+    """The data sheets of the card that a text names first, with maker and family or without: "RTX 3090, 350 W"."""
+    name = alphanumerics(hardware.partition(",")[0].strip().upper().removeprefix(_MAKER))
+    return [sheet for sheet in sheets if any(name in _spellings(each) for each in sheet.names)]
+
+
+def _spellings(card: str) -> set[str]:
+    """The whole name, and its ends from a later word on that have a number."""
+    words = card.split()
+    ends = (alphanumerics("".join(words[first:])) for first in range(len(words)))
+    return {end for end in ends if re.search(r"\d", end)}

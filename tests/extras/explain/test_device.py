@@ -31,26 +31,6 @@ def rates(flops: float, copied: float | None = None) -> dict[str, Term]:
 
 
 @pytest.mark.parametrize(
-    "hardware",
-    [
-        "GeForce RTX 2080 Ti",
-        "RTX 2080 Ti",
-        "2080 Ti",
-        "RTX 2080 Ti, a table",
-        "NVIDIA GeForce RTX 2080 Ti",
-        "rtx2080ti",
-    ],
-)
-def test_a_card_is_found_by_the_end_of_its_name(hardware: str) -> None:
-    assert device.sheet_of_card(hardware, SHEETS) is CARD
-
-
-@pytest.mark.parametrize("hardware", ["", "RTX 2080", "Ti 2080", "80 Ti", "Ti", "CPU", "GeForce", "V100"])
-def test_another_card_is_not(hardware: str) -> None:
-    assert device.sheet_of_card(hardware, SHEETS) is None
-
-
-@pytest.mark.parametrize(
     ("hardware", "quantity", "precision", "why_not"),
     [
         ("RTX 2080 Ti", "step_s", "amp_fp16", ""),

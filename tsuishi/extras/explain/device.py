@@ -6,7 +6,6 @@ of its limit that the printed step reaches, over the share that mine reaches.
 """
 
 import math
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,13 +13,12 @@ from pathlib import Path
 
 import tomlkit
 
-from tsuishi.adopt.picking import alphanumerics
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
-from tsuishi.machine.data_sheets import DataSheet
+from tsuishi.machine.data_sheets import DataSheet, sheets_of_printed
 from tsuishi.report.parts.wording import digits
 from tsuishi.specs.suite import known_suites
 
@@ -39,28 +37,16 @@ class Limits:
     origin: str
 
 
-def sheet_of_card(hardware: str, sheets: Iterable[DataSheet]) -> DataSheet | None:
-    """The data sheet of the card that a text names first, with maker and family or without. Of several, the first."""
-    name = alphanumerics(hardware.partition(",")[0].upper().replace("NVIDIA", ""))
-    return next((sheet for sheet in sheets for each in sheet.names if name in _spellings(each)), None)
-
-
-def _spellings(card: str) -> set[str]:
-    """The whole name, and its ends from a later word on that have a number."""
-    words = card.split()
-    ends = (alphanumerics("".join(words[first:])) for first in range(len(words)))
-    return {end for end in ends if re.search(r"\d", end)}
-
-
 def limits_of_card(
     hardware: str, quantity: str, precision: str, sheets: Iterable[DataSheet]
 ) -> tuple[Limits | None, str]:
     """The limits of a printed card, or None and why there are none. precision: of the case; "": it has no such axis."""
     if quantity not in _SPEEDS:
         return None, f"{quantity} is not the speed of a step"
-    sheet = sheet_of_card(hardware, sheets)
-    if sheet is None:
+    found = sheets_of_printed(hardware, sheets)
+    if not found:
         return None, f"images/compatibility.toml has no data sheet of '{hardware}'"
+    sheet = found[0]
     peak = {str(name): tflops for name, tflops in sheet.peak_tflops.items()}.get(product_of(precision))
     if peak is None:
         return None, f"the data sheet of '{hardware}' has no {product_of(precision)}"
