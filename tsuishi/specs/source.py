@@ -49,7 +49,7 @@ class Hardware(toml.Spec):
 
 
 def _as_entry(value: Any) -> Any:
-    if type(value) in (float, str):
+    if type(value) in (float, str):  # nearly every value of a table
         return value
     entry = tuple(value) if isinstance(value, list) else value
     readings = entry if isinstance(entry, tuple) else (entry,)
