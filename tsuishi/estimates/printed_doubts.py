@@ -84,10 +84,10 @@ class KnownWork:
 
 def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
-    impossible = [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
-    wrong = {id(cell) for doubt in impossible for cell in doubt.cells}
+    arithmetic = [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
+    wrong = {id(cell) for doubt in arithmetic if doubt.kind == "impossible" for cell in doubt.cells}
     rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
-    return [*impossible, *_superlinear(rest), *independent_of_batch(rest), *_outliers(rest), *_repeated(rest)]
+    return [*arithmetic, *_superlinear(rest), *independent_of_batch(rest), *_outliers(rest), *_repeated(rest)]
 
 
 def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[PrintedCell]]:
@@ -166,20 +166,37 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 
 
 def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
-    """Rates above the limit of the device by the network's arithmetic."""
+    """Rates, and times of steps without a rate beside them, above the limit of the device by the network's arithmetic.
+
+    What is printed as fp32 may have been computed in TF32, the default of convolutions on cards that have it.
+    """
+    rated = {_case(cell) for cell in cells if cell.quantity == _RATE}
     for cell in cells:
-        peak = work.peak.get(cell.line, {}).get(str(cell.axes.get("precision")))
+        is_step = cell.quantity == _STEP and BATCH_SIZE in cell.axes and _case(cell) not in rated
+        precision, peaks = str(cell.axes.get("precision")), work.peak.get(cell.line, {})
         each = work.multiply_adds.get(str(cell.axes.get(MODEL)))
         # The multiply-adds are those of the network's own size of images.
-        if cell.quantity != _RATE or not peak or not each or IMAGE_SIZE in cell.axes:
+        if not (is_step or cell.quantity == _RATE) or not each or precision not in peaks or IMAGE_SIZE in cell.axes:
             continue
-        flops = 2 * each * (3 if cell.axes.get("mode") == "training" else 1) * cell.value
-        limit = peak * float(cell.axes.get(DEVICES, 1))
+        if cell.value <= 0:
+            continue
+        mode, devices = str(cell.axes.get("mode", "")), float(cell.axes.get(DEVICES, 1))
+        rate, limit = _speed(cell), peaks[precision] * devices
+        flops = 2 * each * rate * (3 if mode == "training" else 1)
         if flops > _LIMIT * limit:
+            in_tf32 = precision == "fp32" and flops <= _LIMIT * peaks.get("tf32", 0.0) * devices
+            as_inference = mode == "training" and flops / 3 <= _LIMIT * limit
+            fit = ["inference"] * as_inference + ["TF32"] * in_tf32
             why = (
-                f"{cell.text} images/s are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
+                f"{cell.text if cell.quantity == _RATE else f'{rate:.4g}'} images/s{f' of {mode}' if mode else ''} are "
+                f"{flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
             )
-            yield PrintedDoubt("impossible", "device-limit", (cell,), why)
+            why += f": {' or '.join(fit)} would fit" if fit else ""
+            yield PrintedDoubt("surprising" if in_tf32 else "impossible", "device-limit", (cell,), why)
+
+
+def _case(cell: PrintedCell) -> tuple[object, ...]:
+    return cell.line, frozenset(cell.axes.items())
 
 
 def _speed(cell: PrintedCell) -> float:
