@@ -8,6 +8,7 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.adopt.written import write
 from tsuishi.base.checkout import Checkout
@@ -132,6 +133,21 @@ def test_headers_of_network_and_mode_with_rows_of_hardware() -> None:
         (case("training", 16), "step_s", 0.1088, "titan-v"),
     ]
     assert found.refused() == {("model", "densenet161"): 2}
+
+
+def test_a_given_column_has_the_network_of_its_header() -> None:
+    """lambdal/deeplearning-benchmark, pytorch-train-throughput-fp32.csv: a column for each network, without a unit."""
+    text = "name_gpu,num_gpu,watt,resnet50,waveglow\nRTX 3090,1,350,513,97404\nA100 80GB PCIe,1,300,1014,225014\n"
+    said = {"case": {"batch_size": 64}, "columns": {"resnet50": "throughput_images_per_s images/s"}}
+    found = adopted(text, "pytorch-train-throughput-fp32.csv", **said)
+    rate = "throughput_images_per_s"
+    assert numbers(found) == [
+        (case("training", 64), rate, 513.0, "rtx-3090"),
+        (case("training", 64), rate, 1014.0, "a100-80gb-pcie"),
+    ]
+    (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, SHEETS)
+    assert doubt.reason.endswith("24.9 TFLOP/s; the limit of the hardware is 19.5: inference or TF32 would fit")
+    assert doubt.cells[0].place == "pytorch-train-throughput-fp32.csv, a100-80gb-pcie, 1"
 
 
 def test_tables_of_frameworks_releases_and_precisions_are_lines_of_their_own_or_refused() -> None:

@@ -126,7 +126,9 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     unsure: list[int] = []
     for index, name in enumerate(grid.header):
         if name in given:
-            proposed.take(given_column(name, given[name], words), "as given")
+            column = given_column(name, given[name], words)
+            case = named.within(name)[0] if column.holds in words.quantities else {}
+            proposed.take(column.model_copy(update={"case": dict(case)}), "as given")
         elif not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
     headers = {index: named.within(grid.header[index]) for index in unsure}
