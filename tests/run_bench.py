@@ -13,7 +13,8 @@ from tsuishi.base.errors import EXIT_INTERRUPTED
 from tsuishi.run.new_run import run_suite
 
 if __name__ == "__main__":
-    owner.MARK = (*sys.argv[2:], owner.MARK)[0]
+    if sys.argv[2:]:
+        owner.MARK = sys.argv[2]
     try:
         run_suite(session(Path(sys.argv[1])))
     except KeyboardInterrupt:

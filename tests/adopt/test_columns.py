@@ -138,16 +138,21 @@ def test_headers_of_network_and_mode_with_rows_of_hardware() -> None:
 def test_a_given_column_has_the_network_of_its_header() -> None:
     """lambdal/deeplearning-benchmark, pytorch-train-throughput-fp32.csv: a column for each network, without a unit."""
     text = "name_gpu,num_gpu,watt,resnet50,waveglow\nRTX 3090,1,350,513,97404\nA100 80GB PCIe,1,300,1014,225014\n"
-    said = {"case": {"batch_size": 64}, "columns": {"resnet50": "throughput_images_per_s images/s"}}
-    found = adopted(text, "pytorch-train-throughput-fp32.csv", **said)
+    columns = {"resnet50": "throughput_images_per_s images/s"}
+    name, batch = "pytorch-train-throughput-fp32.csv", {"batch_size": 64}
+    found = adopted(text, name, case=batch, columns=columns)
     rate = "throughput_images_per_s"
     assert numbers(found) == [
         (case("training", 64), rate, 513.0, "rtx-3090"),
         (case("training", 64), rate, 1014.0, "a100-80gb-pcie"),
     ]
     (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, SHEETS)
-    assert doubt.reason.endswith("24.9 TFLOP/s; the limit of the hardware is 19.5: inference or TF32 would fit")
-    assert doubt.cells[0].place == "pytorch-train-throughput-fp32.csv, a100-80gb-pcie, 1"
+    assert doubt.kind == "surprising"
+    assert "are 24.9 TFLOP/s; the limit of the hardware is 19.5: TF32 or Winograd's convolutions or" in doubt.reason
+    assert doubt.cells[0].place == "pytorch-train-throughput-fp32.csv, row 1 of a100-80gb-pcie"
+    # A given column beside it, whose header no suite has as a network, is no column of resnet50.
+    both = {**columns, "waveglow": "throughput_images_per_s images/s"}
+    assert numbers(adopted(text, name, case=batch, columns=both)) == numbers(found)
 
 
 def test_tables_of_frameworks_releases_and_precisions_are_lines_of_their_own_or_refused() -> None:

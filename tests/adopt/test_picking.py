@@ -119,6 +119,10 @@ def test_a_number_of_a_source_is_found_by_its_axes_and_hardware() -> None:
     assert why_not(of_conv2d, "scipy now").endswith("can be checked: “scipy SciPy, one CPU”")
     assert "in 8 cases: “devices=1” (14.8978 in first_run_s); “devices=2” (" in why_not(of_conv2d, "V100")
     assert pick(of_conv2d, "V100 devices=2", "", ()).text == "4.32807"
+    assert why_not(of_conv2d[-1:], "x").endswith(f"can be checked: “{of_conv2d[-1].case}”")
+    of_uploads = numbers_of_source(sources["openbenchmarking-pytorch"])
+    assert "batch_size=1" in why_not(of_uploads, "resnet50 CPU")
+    assert pick(of_uploads, "resnet50 CPU batch_size=1", "", ()).axes["batch_size"] == 1
 
 
 def test_a_collection_of_uploads_is_a_median_with_its_percentiles() -> None:

@@ -158,7 +158,7 @@ from tests.pinned import environment
 from tsuishi.base import owner
 from tsuishi.engines.interface import Built, Launch
 from tsuishi.engines.subprocesses import ProcessStarter
-owner.MARK = "TSUISHI_TRIAL_OF_A_TEST"  # every other run on this machine ends what dead runners left with the usual one
+owner.MARK = "TSUISHI_TRIAL_OF_A_TEST"  # every other run on this machine ends what it finds by the usual variable
 built = Built(environment(()), "host", "", "", "", (sys.executable,))
 process = ProcessStarter().start(built, Launch(tuple(sys.argv[1:]), {}, "name", {}))
 for piece in process.output():

@@ -91,7 +91,7 @@ def test_what_a_killed_run_left_is_shown_and_removed_and_the_run_resumes(
         f"folder {scratch}: of a call that was killed",
         trial,
     }
-    assert ours <= set(shown), "and what other tests left at this moment"
+    assert ours <= set(shown), "shown has the strays of other tests, too"
     assert ours <= set(strays.remove(work.builder.engines, work.settings))
     assert not daemons(tmp_path)
     assert not list(temporary.iterdir())
@@ -118,7 +118,7 @@ def test_a_trial_that_is_whole_but_for_its_name_is_not_removed(tmp_path: Path, t
 KILLED_WITH_A_FOLDER = """
 import os, signal, sys
 from pathlib import Path
-from tsuishi.base import files, owner
+from tsuishi.base import files
 with files.temporary_folder(Path(sys.argv[1]), ".wheelhouse-"), files.private_folder():
     os.kill(os.getpid(), signal.SIGKILL)
 """

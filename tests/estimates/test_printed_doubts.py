@@ -103,18 +103,27 @@ def test_a_rate_above_the_limit_of_the_card_is_impossible() -> None:
     assert doubts([cell(RATE, "2751", **{**training, "precision": "amp_fp16"})], work) == [], "no limit is known"
     # The same in a table of times alone; beside its rate, a time is not doubted a second time.
     step = cell(STEP, "0.0232637", **training)
-    assert only(doubts([step], work)).reason.startswith("2751 images/s of training are 67.5 TFLOP/s")
+    assert only(doubts([step], work)).reason.startswith("0.02326 s for 64 images of training are 67.5 TFLOP/s")
     assert only(doubts([step, cell(RATE, "2751", **training)], work)).cells[0].quantity == RATE
 
 
-def test_a_rate_that_needs_tf32_is_surprising_where_fp32_is_printed() -> None:
-    """Convolutions of PyTorch compute in TF32 by default, on cards that have it."""
-    work = KnownWork({"resnet50": 4_089_184_256}, {"card": {"fp32": 19.5e12, "tf32": 156e12}})
-    case: dict[str, Any] = {"mode": "inference", "precision": "fp32", "devices": 1}
-    doubt = only(doubts([cell(RATE, "4000", **case)], work))
-    assert doubt.kind == "surprising"
-    assert doubt.reason.endswith("; the limit of the hardware is 19.5: TF32 would fit")
-    assert only(doubts([cell(RATE, "40000", **case)], work)).kind == "impossible"
+@pytest.mark.parametrize(
+    ("rate", "mode", "kind", "would_fit"),
+    [
+        ("4000", "inference", "surprising", ": TF32 or Winograd's convolutions or mixed precision would fit"),
+        ("9000", "inference", "surprising", ": TF32 or mixed precision would fit"),
+        ("40000", "inference", "impossible", ": mixed precision would fit"),
+        ("80000", "inference", "impossible", ""),
+        ("2500", "training", "surprising", ": TF32 or mixed precision or inference would fit"),
+    ],
+)
+def test_a_limit_says_what_would_fit(rate: str, mode: str, kind: str, would_fit: str) -> None:
+    """PyTorch's convolutions are in TF32 by default, on cards that have it; and modes and precisions may be assumed."""
+    work = KnownWork({"resnet50": 4_089_184_256}, {"card": {"fp32": 19.5e12, "tf32": 156e12, "amp_fp16": 312e12}})
+    case: dict[str, Any] = {"mode": mode, "precision": "fp32", "devices": 1}
+    doubt = only(doubts([cell(RATE, rate, **case)], work))
+    assert doubt.kind == kind
+    assert doubt.reason.endswith(f"; the limit of the hardware is 19.5{would_fit}")
 
 
 def test_more_than_n_times_as_fast_on_n_devices() -> None:

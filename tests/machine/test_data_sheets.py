@@ -77,6 +77,7 @@ def test_a_card_may_be_clocked_higher_than_its_sheet_says_and_never_counts_as_lo
         "2080 Ti",
         "RTX 2080 Ti, a table",
         "NVIDIA GeForce RTX 2080 Ti",
+        "nvidia_geforce_rtx_2080_ti",
         "rtx2080ti",
     ],
 )

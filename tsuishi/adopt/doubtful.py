@@ -47,7 +47,7 @@ def _cells(table: Numbers) -> Iterable[PrintedCell]:
     for number, row in enumerate(table.rows, start=1):
         for quantity, values in table.readings(row).items():
             value = statistics.median(values)
-            place = f"{table.note or table.suite}, {table.hardware}, {number}"
+            place = f"{table.note or table.suite}, row {number} of {table.hardware}"
             yield PrintedCell(line, place, _printed(value), table.axes(row), quantity, value, len(values))
 
 

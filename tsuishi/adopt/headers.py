@@ -123,23 +123,23 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     """
     proposed = ColumnMap(decimal=_decimal_of(grid))
     cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
+    said = _said(grid, given, words)
     unsure: list[int] = []
     for index, name in enumerate(grid.header):
-        if name in given:
-            column = given_column(name, given[name], words)
-            case = named.within(name)[0] if column.holds in words.quantities else {}
-            proposed.take(column.model_copy(update={"case": dict(case)}), "as given")
-        elif not _fact_or_axis(proposed, name, cells[index], named, words):
+        if index in said and said[index].holds not in words.quantities:
+            proposed.take(said[index], "as given")
+        elif index in said or not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
-    headers = {index: named.within(grid.header[index]) for index in unsure}
+    headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
     for index, (case, left) in headers.items():
         name = grid.header[index]
-        names = sum(map(is_hardware, cells[index])) * 2 > len(cells[index])
-        numbers = not names and any(number_in(cell, proposed.decimal) is not None for cell in cells[index])
+        numbers = index in said or _are_numbers(cells[index], proposed.decimal)
         if of_networks and numbers and MODEL not in case and not is_hardware(name):
             case = {**case, MODEL: left or name}
-        if not numbers:
+        if index in said:
+            proposed.take(said[index].model_copy(update={"case": dict(case)}), "as given")
+        elif not numbers:
             _words(proposed, name, cells[index], named)
         elif not _quantity(proposed, name, case, cells[index], given.get("all"), words):
             _by_arithmetic(proposed, grid, index, name)
@@ -148,6 +148,16 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     _across(proposed, grid)
     _common(proposed)
     return proposed
+
+
+def _said(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> dict[int, PrintedColumn]:
+    """The columns that a person says, by place."""
+    return {index: given_column(name, given[name], words) for index, name in enumerate(grid.header) if name in given}
+
+
+def _are_numbers(cells: Sequence[str], decimal: numerals.Decimal) -> bool:
+    are_names = sum(map(is_hardware, cells)) * 2 > len(cells)
+    return not are_names and any(number_in(cell, decimal) is not None for cell in cells)
 
 
 def _library(proposed: ColumnMap, named: PrintedValues) -> None:

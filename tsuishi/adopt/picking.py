@@ -26,16 +26,22 @@ _SHOWN = 8
 def _has(texts: Iterable[str], words: str) -> int:
     """2 where each word is a cell, or all words are one; 1 where each is a part of a cell; else 0.
 
-    A word of digits is no part of a longer number: 8 is not 128.
+    A word of digits is no part of a longer number: 8 is not 128. A word with '=' is a whole cell: batch_size=1.
     """
     every = [*texts]
     cells, numbers = {*map(alphanumerics, every)}, {number for text in every for number in re.findall(r"\d+", text)}
-    asked = [letters for word in words.split() if (letters := alphanumerics(word))]
+    asked = {letters: word for word in words.split() if (letters := alphanumerics(word))}
     if not asked:
         return 0
     if alphanumerics(words) in cells or cells.issuperset(asked):
         return 2
-    return int(all(word in numbers if word.isdecimal() else any(word in cell for cell in cells) for word in asked))
+
+    def is_there(letters: str, word: str) -> bool:
+        if "=" in word or letters.isdecimal():
+            return letters in (cells if "=" in word else numbers)
+        return any(letters in cell for cell in cells)
+
+    return int(all(is_there(letters, word) for letters, word in asked.items()))
 
 
 def numbers_of_tables(adoption: Adoption, axes: Collection[str]) -> list[CheckableNumber]:
@@ -190,8 +196,8 @@ def nearest_below(numbers: Iterable[CheckableNumber], number: CheckableNumber, d
 def _not_there(numbers: Sequence[CheckableNumber], row: str, refused: Refusals) -> UserError:
     ranked = sorted(((_has(cells, row), why) for cells, why in refused), key=lambda each: -each[0])
     why = ranked[0][1] if ranked and (ranked[0][0] or not numbers) else "no row has these words"
-    models = [str(each.axes[MODEL]) for each in numbers if MODEL in each.axes]
-    names = list(dict.fromkeys(models or _differing(numbers)))
+    shown = zip(numbers, _differing(numbers), strict=True)
+    names = list(dict.fromkeys(str(each.axes.get(MODEL) or differs or each.case) for each, differs in shown))
     near = difflib.get_close_matches(row, names, n=3, cutoff=0.3) or names[:3]
     nearest = f"; the nearest that can be checked: {', '.join(f'“{each}”' for each in near)}" if near else ""
     return UserError(f"--row {row}: {why}{nearest}")

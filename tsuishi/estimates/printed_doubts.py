@@ -2,7 +2,8 @@
 
 A number that is impossible contradicts other numbers of its table, or the limit of its device. A number that is
 surprising may be right: it differs from its neighbours as a lost digit would make it differ, it repeats a number of
-another case, or it does not depend on an axis on which it has to. docs/adopt.md counts what these thresholds find.
+another case, it does not depend on an axis on which it has to, or it needs TF32 or Winograd's convolutions and is
+printed as fp32. docs/adopt.md counts what these thresholds find.
 """
 
 import math
@@ -28,6 +29,9 @@ _PRODUCT = 0.15
 _LINEAR = 1.1
 # A rate up to so many times the limit of its device is within turbo clocks.
 _LIMIT = 1.25
+# By Winograd's algorithm for tiles of 2x2, which libraries use in fp32, a convolution of 3x3 has so many times fewer
+# multiplications than are counted (Lavin, Gray, CVPR 2016).
+_WINOGRAD = 2.25
 # From smallest to largest, a batch grows so many times at least, over so many sizes; the line through the logarithms
 # of the times grows by less than this factor over so much, where the work of a step cannot grow with its batch.
 _GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
@@ -168,31 +172,41 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
     """Rates, and times of steps without a rate beside them, above the limit of the device by the network's arithmetic.
 
-    What is printed as fp32 may have been computed in TF32, the default of convolutions on cards that have it.
+    The reason says what would fit: the source may not say its mode and precision.
     """
     rated = {_case(cell) for cell in cells if cell.quantity == _RATE}
     for cell in cells:
         is_step = cell.quantity == _STEP and BATCH_SIZE in cell.axes and _case(cell) not in rated
         precision, peaks = str(cell.axes.get("precision")), work.peak.get(cell.line, {})
-        each = work.multiply_adds.get(str(cell.axes.get(MODEL)))
+        each, mode = work.multiply_adds.get(str(cell.axes.get(MODEL))), str(cell.axes.get("mode", ""))
         # The multiply-adds are those of the network's own size of images.
-        if not (is_step or cell.quantity == _RATE) or not each or precision not in peaks or IMAGE_SIZE in cell.axes:
+        is_known = each and precision in peaks and IMAGE_SIZE not in cell.axes
+        if not is_known or not (is_step or cell.quantity == _RATE) or cell.value <= 0:
             continue
-        if cell.value <= 0:
-            continue
-        mode, devices = str(cell.axes.get("mode", "")), float(cell.axes.get(DEVICES, 1))
-        rate, limit = _speed(cell), peaks[precision] * devices
-        flops = 2 * each * rate * (3 if mode == "training" else 1)
-        if flops > _LIMIT * limit:
-            in_tf32 = precision == "fp32" and flops <= _LIMIT * peaks.get("tf32", 0.0) * devices
-            as_inference = mode == "training" and flops / 3 <= _LIMIT * limit
-            fit = ["inference"] * as_inference + ["TF32"] * in_tf32
+        devices, forward = float(cell.axes.get(DEVICES, 1)), 2 * (each or 0) * _speed(cell)
+        flops = forward * (3 if mode == "training" else 1)
+        limits = {name: _LIMIT * peak * devices for name, peak in peaks.items()}
+        if flops > limits[precision]:
+            fit, other = _would_fit(flops, precision, limits)
+            inference = ["inference"] if mode == "training" and forward <= limits[precision] else []
+            what = f"{cell.text} images/s" if not is_step else f"{cell.value:.4g} s for {cell.axes[BATCH_SIZE]} images"
             why = (
-                f"{cell.text if cell.quantity == _RATE else f'{rate:.4g}'} images/s{f' of {mode}' if mode else ''} are "
-                f"{flops / 1e12:.3g} TFLOP/s; the limit of the hardware is {limit / 1e12:.3g}"
+                f"{what}{f' of {mode}' if mode else ''} are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is "
+                f"{peaks[precision] * devices / 1e12:.3g}"
             )
-            why += f": {' or '.join(fit)} would fit" if fit else ""
-            yield PrintedDoubt("surprising" if in_tf32 else "impossible", "device-limit", (cell,), why)
+            every = [*fit, *other, *inference]
+            why += f": {' or '.join(every)} would fit" if every else ""
+            yield PrintedDoubt("surprising" if fit else "impossible", "device-limit", (cell,), why)
+
+
+def _would_fit(flops: float, precision: str, limits: Mapping[str, float]) -> tuple[list[str], list[str]]:
+    """What is printed as fp32 and reaches so many FLOP/s, and what is printed otherwise; limits: by precision."""
+    if precision != "fp32":
+        return [], []
+    printed_so = {"TF32": limits.get("tf32", 0.0), "Winograd's convolutions": _WINOGRAD * limits[precision]}
+    otherwise = {"mixed precision": max(limits.get(name, 0.0) for name in ("amp_fp16", "amp_bf16"))}
+    fit, other = ([name for name, most in of.items() if flops <= most] for of in (printed_so, otherwise))
+    return fit, other
 
 
 def _case(cell: PrintedCell) -> tuple[object, ...]:

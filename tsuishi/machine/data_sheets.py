@@ -54,7 +54,7 @@ def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataS
 
 def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSheet]:
     """The data sheets of the card that a text names first, with maker and family or without: "RTX 3090, 350 W"."""
-    name = alphanumerics(hardware.partition(",")[0].strip().upper().removeprefix(_MAKER))
+    name = alphanumerics(hardware.partition(",")[0]).removeprefix(alphanumerics(_MAKER))
     return [sheet for sheet in sheets if any(name in _spellings(each) for each in sheet.names)]
 
 

@@ -18,8 +18,9 @@ _NAMES = {"torch": "pytorch"}
 class CheckableNumber:
     """A printed number: the cells of its row, its column, its text and place; its case, quantity and value in its unit.
 
-    words: the cells that say its case, and its hardware. uploads: of a median of results that people sent in, their
-    percentiles, in its unit. software: the releases that its table or source says, by name.
+    words: the cells that say its case (of a source, numbers as axis=value), and its hardware. uploads: of a median of
+    results that people sent in, their percentiles, in its unit. software: the releases that its table or source says,
+    by name.
     """
 
     cells: tuple[str, ...]

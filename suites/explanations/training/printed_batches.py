@@ -30,8 +30,9 @@ def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[P
     printed = [
         PrintedCell(number.key, "", "", number.axes, STEP, number.value)
         for number in evidence.numbers
-        if number.quantity == STEP and number.axes["suite"] == suite and number.axes.get(_MODEL) in networks
-        if number.value > 0
+        if (number.quantity, number.axes["suite"]) == (STEP, suite)
+        and number.axes.get(_MODEL) in networks
+        and number.value > 0
     ]
     for doubt in independent_of_batch(printed):
         first = doubt.cells[0]

@@ -19,7 +19,7 @@ from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corne
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
 from tsuishi.report.output import checked
-from tsuishi.report.sections.beside_published import terms_of
+from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, Value
 from tsuishi.specs.checkable import CheckableNumber
@@ -175,14 +175,13 @@ def _terms(
 
 def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
     """Why no trial of a case gave a number in an environment: the reasons of its trials, each once."""
-    trials = evidence.results.trials
-    failed = trials[(trials["environment"] == environment) & (trials["status"] != OK)]
-    reasons = dict.fromkeys(
-        row.reason
-        for row in named_rows(failed[["case_id", "reason"]])
-        if all(value is None or evidence.axes[row.case_id].get(axis) == value for axis, value in axes.items())
-    )
-    return "; ".join(filter(None, reasons)) or "no trial of it was measured; the report says why"
+    trials, selects = evidence.results.trials[["case_id", "environment", "status", "reason"]], cases_of(evidence, axes)
+    of_case = [
+        row for row in named_rows(trials) if row.environment == environment and selects(evidence.axes[row.case_id])
+    ]
+    if any(row.status == OK for row in of_case):
+        return "its trials do not give this quantity; the report says what they give"
+    return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run; the report says why"
 
 
 def _of_device(

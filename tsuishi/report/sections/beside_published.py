@@ -71,21 +71,26 @@ class MeasuredNumber(NamedTuple):
     device: str
 
 
+def cases_of(evidence: Evidence, axes: Mapping[str, Any]) -> Selector:
+    """Selects the cases with these axes. An axis of None: the case has its usual value, or does not have it."""
+    usual = evidence.words.usual
+    wanted: dict[str, Any] = {axis: (usual.get(axis) if value is None else value,) for axis, value in axes.items()}
+    return Selector(wanted, usual=usual, free=usual)
+
+
 def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list[tuple[str, str, Term]]:
     """(case id, environment, term) of the cases with these axes that have the quantity.
 
-    `literal`, which is a source's own way, comes before `steady`. An axis of None: the case has its usual value, or
-    does not have it. Axes that are not given have usual values, where there are such cases.
+    `literal`, which is a source's own way, comes before `steady`. axes: as `cases_of` has them. Axes that are not given
+    have usual values, where there are such cases.
     """
-    usual = evidence.words.usual
-    wanted: dict[str, Any] = {axis: (usual.get(axis) if value is None else value,) for axis, value in axes.items()}
-    selects = Selector(wanted, usual=usual, free=usual)
+    selects = cases_of(evidence, axes)
     found = [
         (case_id, column, term)
         for (case_id, column, name), term in evidence.terms.items()
         if name == quantity and selects(evidence.axes[case_id])
     ]
-    found = of_usual_values(found, lambda each: evidence.axes[each[0]], axes, usual)
+    found = of_usual_values(found, lambda each: evidence.axes[each[0]], axes, evidence.words.usual)
     return sorted(found, key=lambda each: str(evidence.axes[each[0]].get(PROTOCOL)))
 
 
@@ -121,7 +126,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
     """All comparisons that have a case, in the order of published hardware, work and environment.
 
     Cases with unusual settings that the number does not name (untuned, fed from the host) stand beside it only where
-    none has the usual ones.
+    no case of their protocol has the usual settings.
     """
     terms, devices = evidence.terms, device_names(evidence)
     flags = {(row.case_id, row.column, row.quantity): [getattr(row, flag) for flag in _FLAGS] for row in named_rows(

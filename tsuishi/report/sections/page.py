@@ -127,17 +127,17 @@ def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The rows of published.csv: every number of every source, also of suites that did not run."""
     for number in (number for source in evidence.sources for number in source.flat()):
-        yield {**_origin(evidence, number), "value": number.value, "note": number.note}
+        yield {**_origin(number), "value": number.value, "note": number.note}
 
 
 def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The rows of readings.csv: every reading of the numbers that a source read several times."""
     for number in (number for source in evidence.sources for number in source.flat() if len(number.readings) > 1):
         for count, reading in enumerate(number.readings, start=1):
-            yield {**_origin(evidence, number), "reading": count, "value": reading}
+            yield {**_origin(number), "reading": count, "value": reading}
 
 
-def _origin(evidence: Evidence, number: Number) -> dict[str, Any]:
+def _origin(number: Number) -> dict[str, Any]:
     """The cells that say what a published number describes."""
     origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
     return {**number.axes, **origin, "unit": unit_of(number.quantity)}
