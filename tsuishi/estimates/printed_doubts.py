@@ -109,11 +109,15 @@ def _last_digit(text: str) -> float:
     return 0.5 / float(digits) if digits else 1.0
 
 
+def _case(cell: PrintedCell) -> tuple[object, ...]:
+    return cell.line, frozenset(cell.axes.items())
+
+
 def _together(cells: Iterable[PrintedCell], *quantities: str) -> Iterator[list[PrintedCell]]:
     """The numbers of a case in all of these quantities, in their order."""
-    cases: dict[tuple[str, tuple[tuple[str, str | int], ...]], dict[str, PrintedCell]] = defaultdict(dict)
+    cases: dict[tuple[object, ...], dict[str, PrintedCell]] = defaultdict(dict)
     for cell in cells:
-        cases[cell.line, tuple(sorted(cell.axes.items()))][cell.quantity] = cell
+        cases[_case(cell)][cell.quantity] = cell
     for of_case in cases.values():
         if of_case.keys() >= {*quantities}:
             yield [of_case[quantity] for quantity in quantities]
@@ -176,26 +180,27 @@ def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[Pri
     """
     rated = {_case(cell) for cell in cells if cell.quantity == _RATE}
     for cell in cells:
-        is_step = cell.quantity == _STEP and BATCH_SIZE in cell.axes and _case(cell) not in rated
         precision, peaks = str(cell.axes.get("precision")), work.peak.get(cell.line, {})
-        each, mode = work.multiply_adds.get(str(cell.axes.get(MODEL))), str(cell.axes.get("mode", ""))
+        each, mode = work.multiply_adds.get(str(cell.axes.get(MODEL)), 0), str(cell.axes.get("mode", ""))
         # The multiply-adds are those of the network's own size of images.
-        is_known = each and precision in peaks and IMAGE_SIZE not in cell.axes
-        if not is_known or not (is_step or cell.quantity == _RATE) or cell.value <= 0:
+        if not each or precision not in peaks or IMAGE_SIZE in cell.axes or cell.value <= 0:
             continue
-        devices, forward = float(cell.axes.get(DEVICES, 1)), 2 * (each or 0) * _speed(cell)
+        is_step = cell.quantity == _STEP and BATCH_SIZE in cell.axes and _case(cell) not in rated
+        if not is_step and cell.quantity != _RATE:
+            continue
+        devices, forward = float(cell.axes.get(DEVICES, 1)), 2 * each * _speed(cell)
         flops = forward * (3 if mode == "training" else 1)
         limits = {name: _LIMIT * peak * devices for name, peak in peaks.items()}
         if flops > limits[precision]:
             fit, other = _would_fit(flops, precision, limits)
-            inference = ["inference"] if mode == "training" and forward <= limits[precision] else []
+            if mode == "training" and forward <= limits[precision]:
+                other.append("inference")
             what = f"{cell.text} images/s" if not is_step else f"{cell.value:.4g} s for {cell.axes[BATCH_SIZE]} images"
             why = (
                 f"{what}{f' of {mode}' if mode else ''} are {flops / 1e12:.3g} TFLOP/s; the limit of the hardware is "
                 f"{peaks[precision] * devices / 1e12:.3g}"
             )
-            every = [*fit, *other, *inference]
-            why += f": {' or '.join(every)} would fit" if every else ""
+            why += f": {' or '.join([*fit, *other])} would fit" if fit or other else ""
             yield PrintedDoubt("surprising" if fit else "impossible", "device-limit", (cell,), why)
 
 
@@ -207,10 +212,6 @@ def _would_fit(flops: float, precision: str, limits: Mapping[str, float]) -> tup
     otherwise = {"mixed precision": max(limits.get(name, 0.0) for name in ("amp_fp16", "amp_bf16"))}
     fit, other = ([name for name, most in of.items() if flops <= most] for of in (printed_so, otherwise))
     return fit, other
-
-
-def _case(cell: PrintedCell) -> tuple[object, ...]:
-    return cell.line, frozenset(cell.axes.items())
 
 
 def _speed(cell: PrintedCell) -> float:

@@ -27,7 +27,7 @@ from tsuishi.specs.environment import Framework
 from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.printed_table import PrintedTable, TableReading
-from tsuishi.specs.quantities import GPUS, Quantity, imbalance
+from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -92,14 +92,13 @@ class Numbers(toml.Spec):
     rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
     _words: Vocabulary = PrivateAttr()
-    _quantities: Mapping[str, Quantity] = PrivateAttr()
 
     @model_validator(mode="after")
     def _checked(self, info: ValidationInfo) -> "Numbers":
         """Checks the table against the vocabulary, which is the context of the validation."""
         assert isinstance(info.context, Vocabulary)
         self._words = words = info.context
-        self._quantities = quantities = words.quantities
+        quantities = words.quantities
         for axis in self.case:
             if axis not in words.selectable:
                 raise ValueError(f"case: {unknown('axis', axis, words.selectable)}")
@@ -118,7 +117,7 @@ class Numbers(toml.Spec):
     def _check_row(self, where: str, row: tuple[Any, ...]) -> None:
         if len(row) != len(self.columns):
             raise ValueError(f"{where} has {len(row)} values for {len(self.columns)} columns; make them as many")
-        quantities = self._quantities
+        quantities = self._words.quantities
         for column, value in zip(self.columns, row, strict=True):
             if column in quantities and (isinstance(value, str) or value == ()):
                 raise ValueError(
@@ -131,12 +130,12 @@ class Numbers(toml.Spec):
 
     def axes(self, row: tuple[Any, ...]) -> dict[str, str | int]:
         """The axes that identify the case of a row, without its suite."""
-        given, quantities = zip(self.columns, row, strict=True), self._quantities
+        given, quantities = zip(self.columns, row, strict=True), self._words.quantities
         return {**self.case, **{column: value for column, value in given if column not in quantities}}
 
     def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
         """The printed readings of a row, by quantity."""
-        quantities = self._quantities
+        quantities = self._words.quantities
         given = {column: value for column, value in zip(self.columns, row, strict=True) if column in quantities}
         return {
             name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()

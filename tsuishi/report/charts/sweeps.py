@@ -161,8 +161,8 @@ def sweep_variants(
             point = _point(case, case_axes[sweep.axis])
             point["term"] = terms.get((case.case_id, case.column, case.quantity))
             variants.setdefault(tuple(variant.items()), []).append(point)
-    published = [_published_points(number, titles, sweep) for number in numbers] if variants else []
-    published = [(fixed, several) for fixed, several in published if several]
+    every = (_published_points(number, titles, sweep) for number in numbers) if variants else ()
+    published = [(fixed, several) for fixed, several in every if several]
     drawn = []
     # Fewer devices first: the baseline is the solid line.
     for key, points in sorted(variants.items(), key=lambda item: (dict(item[0]).get(DEVICES, 0), str(item[0]))):
