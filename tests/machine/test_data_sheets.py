@@ -86,6 +86,25 @@ def test_a_card_is_found_by_the_end_of_its_name(hardware: str) -> None:
     assert of_250_w.names == of_260_w.names == ("GeForce RTX 2080 Ti",)
 
 
-@pytest.mark.parametrize("hardware", ["", "RTX 2080", "Ti 2080", "80 Ti", "Ti", "CPU", "GeForce", "V100"])
+@pytest.mark.parametrize(
+    "hardware", ["", "RTX 2080", "Ti 2080", "80 Ti", "Ti", "CPU", "GeForce", "V100S", "H100 PCIe", "16GB", "SXM2"]
+)
 def test_another_card_is_not(hardware: str) -> None:
     assert sheets_of_printed(hardware, SHEETS) == []
+
+
+@pytest.mark.parametrize(
+    ("hardware", "cards"),
+    [
+        ("V100", [("Tesla V100-SXM2-16GB", 300), ("Tesla V100-PCIE-16GB", 250)]),
+        ("Tesla V100 PCIe", [("Tesla V100-PCIE-16GB", 250)]),
+        ("v100_32gb", [("Tesla V100-SXM2-16GB", 300), ("Tesla V100-PCIE-16GB", 250)]),
+        ("NVIDIA A100-SXM-80GB", [("A100-SXM4-80GB", 400)]),
+        ("A100 40GB", [("A100-SXM4-40GB", 400), ("A100-PCIE-40GB", 250)]),
+        ("H100", [("H100 80GB HBM3", 700)]),
+    ],
+)
+def test_a_name_without_form_or_memory_is_of_every_card_that_has_it(
+    hardware: str, cards: list[tuple[str, float]]
+) -> None:
+    assert [(sheet.names[0], sheet.power_limit_w) for sheet in sheets_of_printed(hardware, SHEETS)] == cards

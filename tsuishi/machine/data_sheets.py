@@ -12,6 +12,8 @@ from tsuishi.base.printable import alphanumerics
 # Makers and drivers round: the limits of one card differ by less, those of two cards of a name by more.
 _SAME_LIMIT = 0.02
 _MAKER = "NVIDIA "
+# Words of a card's name that say how it is mounted, and its memory.
+_FORM = re.compile(r"(SXM|PCIe|\d+GB|HBM)\d*\w?", re.IGNORECASE)
 
 Above0 = Annotated[float, Field(gt=0)]
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
@@ -53,13 +55,24 @@ def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataS
 
 
 def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSheet]:
-    """The data sheets of the card that a text names first, with maker and family or without: "RTX 3090, 350 W"."""
-    name = alphanumerics(hardware.partition(",")[0]).removeprefix(alphanumerics(_MAKER))
-    return [sheet for sheet in sheets if any(name in _spellings(each) for each in sheet.names)]
+    """The data sheets of the card that a text names first, with maker, family, form and memory or without.
+
+    "RTX 3090, 350 W"; "V100" may be each V100, "V100 PCIe" those with this form.
+    """
+    name, form = _parts(hardware.partition(",")[0].removeprefix(_MAKER))
+    name = name.removeprefix(alphanumerics(_MAKER))
+    return [sheet for sheet in sheets if any(name in _spellings(of) and form <= _parts(of)[1] for of in sheet.names)]
+
+
+def _parts(card: str) -> tuple[str, set[str]]:
+    """The letters and digits of a name, and apart from them its words of form and memory: PCIE, SXM, 40GB."""
+    words = re.split(r"[\s_-]+", card)
+    form = {word: match[1].upper() for word in words if (match := _FORM.fullmatch(word))}
+    return alphanumerics("".join(word for word in words if word not in form)), set(form.values())
 
 
 def _spellings(card: str) -> set[str]:
-    """The whole name, and its ends from a later word on that have a number."""
+    """The name without form and memory, and its ends from a later word on that have a number."""
     words = card.split()
-    ends = (alphanumerics("".join(words[first:])) for first in range(len(words)))
+    ends = (_parts(" ".join(words[first:]))[0] for first in range(len(words)))
     return {end for end in ends if re.search(r"\d", end)}

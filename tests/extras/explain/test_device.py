@@ -45,6 +45,22 @@ def test_what_has_no_limits_says_why(hardware: str, quantity: str, precision: st
     assert (found is None, said) == (bool(why_not), why_not)
 
 
+def test_a_name_of_several_cards_has_the_limits_of_the_fastest_and_says_which() -> None:
+    found, _ = device.limits_of_card("V100", "step_s", "fp32", SHEETS)
+    assert found == Limits(
+        {"flops_per_s": 15.7e12, "bytes_per_s": 900e9},
+        "by its data sheet, a Tesla V100-SXM2-16GB of 300 W as the fastest of this name",
+    )
+
+
+def test_a_name_of_several_cards_has_the_limits_of_the_fastest_and_says_which() -> None:
+    found, _ = device.limits_of_card("V100", "step_s", "fp32", SHEETS)
+    assert found == Limits(
+        {"flops_per_s": 15.7e12, "bytes_per_s": 900e9},
+        "by its data sheet, a Tesla V100-SXM2-16GB of 300 W as the fastest of this name",
+    )
+
+
 @pytest.mark.parametrize(
     ("flops", "copied", "times_as_long"),
     [

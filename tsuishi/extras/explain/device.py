@@ -46,11 +46,14 @@ def limits_of_card(
     found = sheets_of_printed(hardware, sheets)
     if not found:
         return None, f"images/compatibility.toml has no data sheet of '{hardware}'"
-    sheet = found[0]
-    peak = {str(name): tflops for name, tflops in sheet.peak_tflops.items()}.get(product_of(precision))
-    if peak is None:
+    peaks = [{str(name): tflops for name, tflops in sheet.peak_tflops.items()} for sheet in found]
+    of_precision = [(of.get(product_of(precision), 0.0), sheet) for of, sheet in zip(peaks, found, strict=True)]
+    peak, sheet = max(of_precision, key=lambda each: (each[0], each[1].memory_gb_per_s))
+    if not peak:
         return None, f"the data sheet of '{hardware}' has no {product_of(precision)}"
-    return Limits({"flops_per_s": peak * 1e12, "bytes_per_s": sheet.memory_gb_per_s * 1e9}, "by its data sheet"), ""
+    most = {"flops_per_s": peak * 1e12, "bytes_per_s": sheet.memory_gb_per_s * 1e9}
+    which = f", a {sheet.names[0]} of {sheet.power_limit_w:g} W as the fastest of this name" if found[1:] else ""
+    return Limits(most, f"by its data sheet{which}"), ""
 
 
 def measured_limits(found: DeviceLimits, precision: str) -> Limits:
