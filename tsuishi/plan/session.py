@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import DataFile, DataSet
@@ -69,6 +69,8 @@ class Session:
     clock: Clock = field(default_factory=Clock)
     # Whether a report follows; time is kept for it.
     with_report: bool = True
+    # What an extra asks of the run that is made, by the name of the extra.
+    extras: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     # Gives the sentences of a report on the questions that a run has decided so far, by the question's id.
     decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
     # Gives the nodes of a cluster on which the settings have trials run; None: they run on this machine.

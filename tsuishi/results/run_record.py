@@ -64,6 +64,7 @@ class RunRecord(Record):
     """run.json: the request and the plan. `mac` is the seal of the user who wrote it.
 
     `seed` decides the order of trials; `drawn` are 64 random bits as hexadecimal digits, drawn when the run was made.
+    `extras`: what an extra asks of the run, by the name of the extra, which alone reads it.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -85,6 +86,7 @@ class RunRecord(Record):
     self_checks: dict[str, dict[str, Value]] = {}
     left_out: tuple[LeftOut, ...] = ()
     replays: OriginalRun | None = None
+    extras: dict[str, dict[str, Any]] = {}
     mac: str | None = None
 
     @property

@@ -70,6 +70,7 @@ def create(
             self_checks={name: dict(errors) for name, errors in checked.items()},
             left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
             replays=original,
+            extras=dict(session.extras),
         ),
     )
 

@@ -11,7 +11,7 @@ import pytest
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.variances import pool
 from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
-from tsuishi.extras.explain.waterfall import drawing
+from tsuishi.extras.explain.sections import drawing
 
 FACTORS = [Factor(name, "on", "off") for name in ("precision", "layout", "threads")]
 
@@ -40,8 +40,7 @@ def times(found: list[Bar], *, parts: bool = True) -> dict[str, float]:
 
 def test_a_waterfall_begins_at_the_printed_number_and_each_bar_where_the_last_has_ended() -> None:
     found = bars(FACTORS, measured(planted, 0.0, 0), printed=200.0)
-    (_, drawn) = drawing(found)["layer"]
-    rows = drawn["data"]["values"]
+    rows = drawing(found)["datasets"]["rows"]
     assert [row["name"] for row in rows] == ["remainder", "precision", "layout", "threads", "interactions", "mine"]
     assert rows[0]["from"] == 1.0
     assert all(before["to"] == after["from"] for before, after in itertools.pairwise(rows[:-1]))

@@ -13,7 +13,7 @@ from tsuishi.estimates.roofline import DeviceLimits
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import bars
 from tsuishi.extras.explain.device import Limits
-from tsuishi.extras.explain.waterfall import drawing
+from tsuishi.extras.explain.sections import drawing
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import read_suite
@@ -21,8 +21,8 @@ from tsuishi.specs.suite import read_suite
 SHEETS = read_table(Checkout().images).data_sheets
 (CARD, *_) = [sheet for sheet in SHEETS if "GeForce RTX 2080 Ti" in sheet.names]
 PEAK, MEMORY = CARD.peak_tflops["fp32"] * 1e12, CARD.memory_gb_per_s * 1e9
-SHEET = Limits({"flops_per_s": PEAK, "bytes_per_s": MEMORY}, "by its data sheet")
-MINE = Limits({"flops_per_s": 1e11, "bytes_per_s": 1e10}, "as measured here")
+SHEET = Limits(most={"flops_per_s": PEAK, "bytes_per_s": MEMORY}, origin="by its data sheet")
+MINE = Limits(most={"flops_per_s": 1e11, "bytes_per_s": 1e10}, origin="as measured here")
 
 
 def rates(flops: float, copied: float | None = None) -> dict[str, Term]:
@@ -48,16 +48,8 @@ def test_what_has_no_limits_says_why(hardware: str, quantity: str, precision: st
 def test_a_name_of_several_cards_has_the_limits_of_the_fastest_and_says_which() -> None:
     found, _ = device.limits_of_card("V100", "step_s", "fp32", SHEETS)
     assert found == Limits(
-        {"flops_per_s": 15.7e12, "bytes_per_s": 900e9},
-        "by its data sheet, a Tesla V100-SXM2-16GB of 300 W as the fastest of this name",
-    )
-
-
-def test_a_name_of_several_cards_has_the_limits_of_the_fastest_and_says_which() -> None:
-    found, _ = device.limits_of_card("V100", "step_s", "fp32", SHEETS)
-    assert found == Limits(
-        {"flops_per_s": 15.7e12, "bytes_per_s": 900e9},
-        "by its data sheet, a Tesla V100-SXM2-16GB of 300 W as the fastest of this name",
+        most={"flops_per_s": 15.7e12, "bytes_per_s": 900e9},
+        origin="by its data sheet, a Tesla V100-SXM2-16GB of 300 W as the fastest of this name",
     )
 
 
@@ -86,7 +78,7 @@ def test_the_bar_is_the_ratio_of_the_shortest_possible_times(
 @pytest.mark.parametrize("above", ["mine", "theirs", "both"])
 def test_a_step_above_a_limit_is_that_limit_on_both_sides(above: str) -> None:
     """Products of an old MKL on an AMD CPU reach half of what its own convolutions do; cuDNN has Winograd's."""
-    mine = Limits({"flops_per_s": 4e10 if above != "theirs" else 8e11}, "as measured here")
+    mine = Limits(most={"flops_per_s": 4e10 if above != "theirs" else 8e11}, origin="as measured here")
     times_as_long = PEAK / 8e10 * (1.25 if above != "mine" else 0.5)
     found = device.bar(rates(8e10), 1, SHEET, mine, times_as_long)
     assert found is not None
@@ -98,8 +90,8 @@ def test_a_step_above_a_limit_is_that_limit_on_both_sides(above: str) -> None:
 
 
 def test_no_limit_and_no_work_have_no_bar() -> None:
-    assert device.bar(rates(1e9), 1, SHEET, Limits({"bytes_per_s": 1e10}, ""), 1.0) is None
-    assert device.bar(rates(1e9, 1e9), 1, SHEET, Limits({"flops_per_s": 1e11}, ""), 1.0) is None
+    assert device.bar(rates(1e9), 1, SHEET, Limits(most={"bytes_per_s": 1e10}, origin=""), 1.0) is None
+    assert device.bar(rates(1e9, 1e9), 1, SHEET, Limits(most={"flops_per_s": 1e11}, origin=""), 1.0) is None
     assert device.bar({}, 1, SHEET, MINE, 1.0) is None
     assert device.measured_limits(DeviceLimits({"bf16": 1e11}, None), "fp32").most == {}
     assert device.measured_limits(DeviceLimits({"fp16": 1e11}, 1e9), "amp_fp16").most == {
@@ -111,7 +103,9 @@ def test_no_limit_and_no_work_have_no_bar() -> None:
 def test_the_device_takes_its_part_from_the_remainder() -> None:
     terms = measured(planted, 0.0, 0)
     without = times(bars(FACTORS, terms, printed=10.0))
-    by_limits = device.bar(rates(PEAK / 9), 1, SHEET, Limits({"flops_per_s": PEAK / 9}, "as measured here"), 2.0)
+    by_limits = device.bar(
+        rates(PEAK / 9), 1, SHEET, Limits(most={"flops_per_s": PEAK / 9}, origin="as measured here"), 2.0
+    )
     found = bars(FACTORS, terms, 10.0, by_limits)
     named = times(found)
     assert named["device"] == pytest.approx(9.0)
@@ -120,7 +114,7 @@ def test_the_device_takes_its_part_from_the_remainder() -> None:
     assert {bar.name: bar.level for bar in found if bar.name != "device"} == {
         bar.name: bar.level for bar in bars(FACTORS, terms, 10.0)
     }
-    rows = drawing(found)["layer"][1]["data"]["values"]
+    rows = drawing(found)["datasets"]["rows"]
     assert [row["name"] for row in rows][:3] == ["remainder", "device", "precision"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_tasks import REAL
+from tests.job import invoke
 
 pytestmark = pytest.mark.runs
 
@@ -35,9 +36,15 @@ def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> N
     assert bars["images"][1] == "certain"
     whole = float(re.findall(r"^Mine is ([\d.]+) times the printed 0.222 ", done.stdout, re.M)[0])
     assert whole == pytest.approx(bars["images"][0] * bars["remainder"][0], rel=0.02)
-    (page,) = re.findall(r"^written: (.*)$", done.stdout, re.M)
-    assert "| images | " in Path(page).read_text()
-    assert ">images</text>" in Path(page).with_suffix(".svg").read_text()
+    # The report has the same bars, also where it is made again: run.json says what was to be explained.
+    (page,) = (tmp_path / "check" / "reports" / "out").glob("*explain*")
+    (sentence,) = re.findall(r"^Mine is .*$", done.stdout, re.M)
+    assert sentence in (page / "report.json").read_text()
+    drawn = (page / "charts" / "explanation.svg").read_text()
+    assert ">images</text>" in drawn
+    again = invoke(tmp_path / "again", "report", "--run", str(tmp_path / "check" / "results" / page.name))
+    assert again.returncode == 0, again.stderr
+    assert sentence in (tmp_path / "again" / "reports" / page.name / "report.json").read_text()
 
 
 @pytest.mark.parametrize(

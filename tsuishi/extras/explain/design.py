@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tsuishi.base.language import t
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region, Term
 
@@ -33,7 +34,6 @@ NO_EFFECT = Region(-math.log(1.03), math.log(1.03))
 # cannot be false that it differs, and false that it has no effect. Holm's way would not do: bars without effect would
 # leave their shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
 ERROR = 0.05
-_OF_A_PAIR = "how far the effect of one depends on the other"
 Finding = Literal["certain", "no effect", "undecided", "computed"]
 
 
@@ -81,18 +81,18 @@ def bars(
     every, count = list(terms), len(factors)
     signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
     effects = [{corner: sign * 2 / len(every) for corner, sign in of.items()} for of in signs]
-    named = [(each.name, f"{each.mine} in place of {each.theirs}") for each in factors]
+    named = [(each.name, t("{mine} in place of {theirs}", mine=each.mine, theirs=each.theirs)) for each in factors]
     sizes = [_sum(weights, terms) for weights in effects]
     if count > 2:
         rest = {corner: -math.fsum(weights[corner] for weights in effects) for corner in every}
         rest[every[0]] += 1.0
         rest[every[-1]] -= 1.0
         if any(abs(weight) > 1e-12 for weight in rest.values()):  # eight factors take all that sixteen corners say
-            named.append(("interactions", "the difference of the ends without the bars above"))
+            named.append((t("interactions"), t("the difference of the ends without the bars above")))
             sizes.append(_sum(rest, terms))
     left = contrast([(1.0, terms[every[-1]])])
-    and_device = "all that is not named" if device else "the device and all that is not named"
-    named.append(("remainder", f"their settings here, over the printed number: {and_device}"))
+    what = t("their settings here, over the printed number")
+    named.append((t("remainder"), what if device else t("{what}, with the device", what=what)))
     sizes.append(left._replace(value=left.value - math.log(printed) - (device.size.value if device else 0.0)))
     parts = len(sizes)
     mixed: dict[tuple[float, ...], list[str]] = {}
@@ -100,8 +100,8 @@ def bars(
         both = tuple(signs[first][corner] * signs[second][corner] for corner in every)
         mixed.setdefault(both, []).append(f"{factors[first].name} x {factors[second].name}")
     for both, pairs in mixed.items():
-        words = "the sum of these: they are not separated" if len(pairs) > 1 else _OF_A_PAIR
-        named.append((" + ".join(pairs), words))
+        depends, mixed_up = t("how far the effect of one depends on the other"), t("their sum: they are not separated")
+        named.append((" + ".join(pairs), mixed_up if len(pairs) > 1 else depends))
         sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
     level = ERROR / len(sizes)
     tested = [

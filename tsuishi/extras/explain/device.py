@@ -8,12 +8,15 @@ of its limit that the printed step reaches, over the share that mine reaches.
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tomlkit
+from pydantic import Field
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.language import t
+from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
 from tsuishi.estimates.steadiness import STEP_TIMES
@@ -29,11 +32,10 @@ RATES = {"flops_per_s": ("TFLOP/s", 1e12), "bytes_per_s": ("GB/s", 1e9)}
 _SPEEDS = (*STEP_TIMES, "throughput_images_per_s", "throughput_tokens_per_s")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Record):
     """The most FLOP/s and B/s of one device, by the names of RATES; `origin`: of these figures, in words."""
 
-    most: Mapping[str, float]
+    most: dict[str, Annotated[float, Field(gt=0)]]
     origin: str
 
 
@@ -53,13 +55,13 @@ def limits_of_card(
         return None, f"the data sheet of '{hardware}' has no {product_of(precision)}"
     most = {"flops_per_s": peak * 1e12, "bytes_per_s": sheet.memory_gb_per_s * 1e9}
     which = f", a {sheet.names[0]} of {sheet.power_limit_w:g} W as the fastest of this name" if found[1:] else ""
-    return Limits(most, f"by its data sheet{which}"), ""
+    return Limits(most=most, origin=f"by its data sheet{which}"), ""
 
 
 def measured_limits(found: DeviceLimits, precision: str) -> Limits:
     """The limits that were measured; a rate without a limit is left out."""
     most = {"flops_per_s": found.flops_per_s.get(product_of(precision)), "bytes_per_s": found.bytes_per_s}
-    return Limits({name: rate for name, rate in most.items() if rate}, "as measured here")
+    return Limits(most={name: rate for name, rate in most.items() if rate}, origin="as measured here")
 
 
 def suite_of_limits(suites: Path) -> Path:
@@ -108,9 +110,15 @@ def bar(rates: Mapping[str, Term], devices: int, theirs: Limits, mine: Limits, t
         return None
     (said_there, share_there), (said_here, share_here) = _reached(theirs, there), _reached(mine, here)
     size = math.log(times_as_long * share_here / share_there)
-    words = f"theirs {said_there}: the printed step reaches {100 * share_there:.0f} % of the nearer limit; "
-    words += f"mine {said_here}: this step reaches {100 * share_here:.0f} %"
-    return Bar("device", words, Contrast(size, None, math.inf), "computed", 0.0)
+    words = t(
+        "theirs {theirs}: the printed step reaches {share} % of the nearer limit; mine {mine}: this step reaches "
+        "{my_share} %",
+        theirs=said_there,
+        share=f"{100 * share_there:.0f}",
+        mine=said_here,
+        my_share=f"{100 * share_here:.0f}",
+    )
+    return Bar(t("device"), words, Contrast(size, None, math.inf), "computed", 0.0)
 
 
 def _reached(limits: Limits, rates: Mapping[str, float]) -> tuple[str, float]:

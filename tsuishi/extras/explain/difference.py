@@ -1,0 +1,137 @@
+"""A difference that is explained: as run.json keeps it from before the first trial, and its bars, from the trials."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field
+
+from tsuishi.base.errors import UserError
+from tsuishi.base.toml import Record
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.roofline import Device
+from tsuishi.extras.explain import device
+from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.report.sections.beside_published import cases_of, terms_of
+from tsuishi.results.frames import named_rows, ok_rows
+from tsuishi.results.run_record import RunRecord
+from tsuishi.specs.case import DEVICES, PROTOCOL, Value
+from tsuishi.specs.selections import ENVIRONMENT
+from tsuishi.specs.statuses import OK
+from tsuishi.verdicts.evidence import Evidence
+
+# The name of the extra in run.json.
+NAME = "explain"
+
+
+class Difference(Record):
+    """A printed number, and the settings of mine that differ from its own.
+
+    `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `limits`: of the
+    printed card by its data sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it.
+    """
+
+    text: str
+    column: str
+    case: str
+    axes: dict[str, Value]
+    quantity: str
+    value: Annotated[float, Field(gt=0)]
+    hardware: str
+    mine: dict[str, Value]
+    mine_in: str
+    theirs_in: str
+    limits: device.Limits | None = None
+    my_limits: device.Limits | None = None
+    why_no_limits: str = ""
+
+    def factors(self, usual: Mapping[str, Value]) -> list[Factor]:
+        """The settings that differ, in the order of `corners`. usual: the usual values of axes."""
+        printed = {**usual, **self.axes}
+        found = [Factor(axis, str(value), str(printed.get(axis, "usual"))) for axis, value in self.mine.items()]
+        return found + ([Factor(ENVIRONMENT, self.mine_in, self.theirs_in)] if self.has_two_environments else [])
+
+    @property
+    def has_two_environments(self) -> bool:
+        """Whether mine is another environment."""
+        return self.mine_in != self.theirs_in
+
+
+def difference_of(run: RunRecord) -> Difference | None:
+    """The difference that a run was made to explain. Raises ValueError where the record of it is not valid."""
+    return Difference.model_validate(run.extras[NAME], strict=False) if NAME in run.extras else None
+
+
+def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
+    """The bars, and why the device has none; empty where it has a bar.
+
+    Raises UserError for a corner without a number: its factor cannot be separated.
+    """
+    terms, end = _terms(evidence, asked)
+    by_device, why_not = (_of_device(evidence, asked, end), "its limits, or the work of a step, were not measured")
+    found = bars(asked.factors(evidence.words.usual), terms, asked.value, by_device)
+    return found, "" if by_device else asked.why_no_limits or why_not
+
+
+@dataclass(frozen=True)
+class _End:
+    """The case with the printed settings, measured here: its place in the evidence, and its term."""
+
+    case_id: str
+    column: str
+    term: Term
+
+
+def _terms(evidence: Evidence, asked: Difference) -> tuple[dict[Corner, Term], _End]:
+    """The terms of all corners, of one protocol, and their end."""
+    several = asked.has_two_environments
+    by_corner: dict[Corner, dict[str, _End]] = {}
+    for corner in corners(len(asked.mine), crossed=several):
+        wanted: dict[str, Value | None] = {
+            axis: asked.axes.get(axis) if is_theirs else value
+            for (axis, value), is_theirs in zip(asked.mine.items(), corner, strict=False)
+        }
+        name = asked.mine_in if several and not corner[-1] else asked.theirs_in
+        found: dict[str, _End] = {}
+        for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **wanted}):
+            if evidence.selectable(column)[ENVIRONMENT] == name:
+                found.setdefault(str(evidence.axes[case_id].get(PROTOCOL)), _End(case_id, column, term))
+        if not found:
+            settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
+            why = _why_none(evidence, {**asked.axes, **wanted}, name)
+            raise UserError(f"not separable: no number of {settings or asked.case} in {name}: {why}")
+        by_corner[corner] = found
+    *_, end = by_corner.values()
+    protocol = next((each for each in end if all(each in found for found in by_corner.values())), None)
+    if protocol is None:
+        raise UserError("not separable: no protocol measures all combinations of settings; the report says why")
+    return {corner: found[protocol].term for corner, found in by_corner.items()}, end[protocol]
+
+
+def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
+    """Why no trial of a case gave a number in an environment: the reasons of its trials, each once."""
+    trials, selects = evidence.results.trials[["case_id", "environment", "status", "reason"]], cases_of(evidence, axes)
+    of_case = [
+        row for row in named_rows(trials) if row.environment == environment and selects(evidence.axes[row.case_id])
+    ]
+    if any(row.status == OK for row in of_case):
+        return "its trials do not give this quantity; the report says what they give"
+    return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run; the report says why"
+
+
+def _of_device(evidence: Evidence, asked: Difference, end: _End) -> Bar | None:
+    """The bar of the device, in the direction of the number; None where something was not measured."""
+    trials = ok_rows(evidence.results.trials)
+    here = trials[(trials["case_id"] == end.case_id) & (trials["column"] == end.column)].iloc[0]
+    measured = evidence.limits.get(Device(here["machine"], here["device"]))
+    precision = str(asked.axes.get("precision", ""))
+    mine = asked.my_limits or (measured and device.measured_limits(measured, precision))
+    keys = {name: (end.case_id, end.column, name) for name in device.RATES}
+    rates = {name: evidence.terms[key] for name, key in keys.items() if key in evidence.terms}
+    if asked.limits is None or mine is None:
+        return None
+    times, is_time = math.exp(end.term.mean) / asked.value, evidence.words.quantities[asked.quantity].unit == "s"
+    given = rates, int(asked.axes.get(DEVICES, 1)), asked.limits, mine
+    found = device.bar(*given, times if is_time else 1 / times)
+    return found if found is None or is_time else replace(found, size=found.size._replace(value=-found.size.value))

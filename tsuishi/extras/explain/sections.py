@@ -1,0 +1,144 @@
+"""What a report says of the difference that its run was made to explain: a sentence, the waterfall, a table."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tsuishi.base.errors import UserError
+from tsuishi.base.language import prose, t
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.extras.explain.design import ERROR, Bar, Finding
+from tsuishi.extras.explain.difference import Difference, difference_of, explained
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import Block, Heading, Text, View
+from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
+from tsuishi.report.sections.pairs import Matchup
+from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement
+
+_ROW_HEIGHT, _WIDTH = 28, 460
+
+
+def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
+    """The view, in a report of one run that explains a difference; a corner without a number is said there."""
+    runs = [*evidence.results.runs.values()]
+    asked = difference_of(runs[0]) if len(runs) == 1 else None
+    if asked:
+        title = t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column)
+        try:
+            blocks = _blocks(*explained(evidence, asked), asked)
+        except UserError as error:
+            blocks = [Text(str(error))]
+        yield View((Heading(title), *blocks))
+
+
+def plain(found: Sequence[Bar], why_no_device: str, asked: Difference) -> Iterator[str]:
+    """The sentence and the table, for the screen."""
+    if why_no_device:
+        yield _without_device(why_no_device)
+    yield _sentence(found, asked)
+    yield ""
+    table = _table(found)
+    for row in (table.columns, ["---"] * len(table.columns), *([cell.text for cell in row] for row in table.rows)):
+        yield f"| {' | '.join(row)} |"
+
+
+def _blocks(found: Sequence[Bar], why_no_device: str, asked: Difference) -> list[Block]:
+    notes = [
+        t("Effects are those on this machine. The product down to the remainder is mine over printed."),
+        t(
+            "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed number "
+            "has none.",
+            percent=f"{100 * (1 - ERROR):g}",
+        ),
+        _without_device(why_no_device) if why_no_device else t("The bar of the device is computed from limits."),
+    ]
+    caption = t("The bars of the sum, each from the end of the last: from the printed number, at 1, to mine.")
+    return [
+        Text(_sentence(found, asked)),
+        figures.block(drawing(found), t("From the printed number to mine"), "explanation", caption),
+        _table(found),
+        Text(prose(notes), kind="note"),
+    ]
+
+
+def _without_device(why: str) -> str:
+    return t("The device has no bar: {why}.", why=why)
+
+
+def _sentence(found: Sequence[Bar], asked: Difference) -> str:
+    *settings, left = [bar for bar in found if bar.is_part]
+    whole = math.exp(math.fsum(bar.size.value for bar in (*settings, left)))
+    named = [bar for bar in settings if bar.finding in ("certain", "computed")]
+    parts = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
+    others = ", ".join(bar.name for bar in settings if bar not in named)
+    where = t("all that is not named")
+    if not any(bar.finding == "computed" for bar in found):
+        where = t("{device} and all that is not named", device=asked.hardware or t("the device"))
+    said = t(
+        "Mine is {times} times the printed {text} ({column}): {parts}; {left} remains, with {where}.",
+        times=digits(whole),
+        text=asked.text,
+        column=asked.column,
+        parts=", ".join(parts) or t("nothing is certain to explain a part"),
+        left=_ratio(left),
+        where=where,
+    )
+    return prose([said, t("Not certain: {names}.", names=others) if others else ""])
+
+
+def _table(found: Sequence[Bar]) -> Table:
+    words = _findings()
+    rows = [
+        [
+            text_cell(bar.name),
+            Cell(_ratio(bar), math.exp(bar.size.value), kind="number"),
+            text_cell(words[bar.finding]),
+            text_cell(bar.words),
+        ]
+        for bar in found
+    ]
+    names = [t("bar"), t("mine over printed"), t("finding"), t("what it is")]
+    return Table(names, rows, title=t("All bars, and how pairs work together"))
+
+
+def _ratio(bar: Bar) -> str:
+    return ratio_text(as_ratio(bar.size, bar.level))
+
+
+def _findings() -> dict[Finding, str]:
+    """The findings in words, in the order of the legend."""
+    return {
+        "certain": t("certain"),
+        "undecided": t("undecided"),
+        "no effect": t("no effect"),
+        "computed": t("computed"),
+    }
+
+
+def drawing(found: Sequence[Bar]) -> dict[str, Any]:
+    """The bars of the sum, each from where the last has ended: from the printed number, at 1, to mine. Logarithmic."""
+    *settings, left = [bar for bar in found if bar.is_part]
+    steps, words, whole = [left, *settings], _findings(), t("mine over printed")
+    ends = [math.exp(end) for end in itertools.accumulate((bar.size.value for bar in steps), initial=0.0)]
+    rows = [
+        {"name": bar.name, "from": begin, "to": end, "finding": words[bar.finding]}
+        for bar, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
+    ]
+    rows.append({"name": t("mine"), "from": 1.0, "to": ends[-1], "finding": whole})
+    x = {"type": "quantitative", "title": t("times the printed number (log scale)"), "scale": {"type": "log"}}
+    y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 0}}
+    colours = [*figures.PALETTE[:2], figures.PALETTE[5], figures.PALETTE[2], figures.PUBLISHED_GREYS[0]]
+    color = {
+        "field": "finding",
+        "type": "nominal",
+        "scale": {"domain": [*words.values(), whole], "range": colours},
+        "legend": {"title": None, "orient": "bottom"},
+    }
+    bars = {"x": {**x, "field": "from"}, "x2": {"field": "to"}, "y": y, "color": color}
+    layers = [
+        figures.once(figures.REFERENCE, {"x": {**x, "datum": 1}}),
+        {"mark": {"type": "bar", "height": {"band": 0.6}}, "encoding": bars},
+    ]
+    return {**figures.data_of(rows), "layer": layers, "width": _WIDTH, "height": _ROW_HEIGHT * len(rows)}
