@@ -1,7 +1,12 @@
 """What a person sees of a run: in a terminal a live line and what went wrong, elsewhere plain lines."""
 
 import io
+import os
+import pty
 import re
+import subprocess
+import sys
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -25,7 +30,8 @@ def planned(name: str, *, environment: str = OLD, repetition: int = 1, batch_siz
 
 def screen(*, terminal: bool, width: int = 200) -> tuple[Screen, io.StringIO]:
     out = io.StringIO()
-    return Screen(Console(file=out, force_terminal=terminal, width=width, highlight=False, soft_wrap=True)), out
+    look: dict[str, Any] = {"highlight": False, "soft_wrap": True, "_environ": {"TERM": "xterm"}}
+    return Screen(Console(file=out, force_terminal=terminal, width=width, **look)), out
 
 
 def lines(out: io.StringIO) -> list[str]:
@@ -169,3 +175,14 @@ def test_a_terminal_shows_the_file_being_fetched() -> None:
         work["tiny"].begins()
         work["tiny"].say(Momentary("fetching a.whl from packages.example"))
     assert "fetching a.whl from packages.example" in out.getvalue()
+
+
+def test_a_terminal_that_cannot_move_its_cursor_has_plain_lines() -> None:
+    """A shell inside Emacs is one: a live line would never be drawn there."""
+    reader, terminal = pty.openpty()
+    building = "with Screen().working('building', ['tiny']) as work: work['tiny'].say('installing 2 packages')"
+    command = [sys.executable, "-c", f"from tsuishi.base.screen import Screen\n{building}"]
+    subprocess.run(command, stdout=terminal, env={**os.environ, "TERM": "dumb"}, check=True)
+    os.close(terminal)
+    assert os.read(reader, 1 << 16) == b"  tiny: installing 2 packages\r\n"
+    os.close(reader)
