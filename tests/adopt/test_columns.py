@@ -228,6 +228,28 @@ def test_columns_of_hardware_and_other_networks_of_nearly_our_names() -> None:
     assert half.refused() == {("table", "precision half (no case here)"): 2}
 
 
+@pytest.mark.parametrize("said_by", ["a heading", "a person", "nobody"])
+def test_columns_of_cards_have_the_unit_that_a_heading_or_a_person_says(said_by: str) -> None:
+    """lambdalabs.com/blog/2080-ti-deep-learning-benchmarks; V100: VGG16 above the card's FP32 by Winograd's way."""
+    text = "## FP32 training" + (", images per second" if said_by == "a heading" else "")
+    text += "\n\nModel / GPU | RTX 2080 Ti | Titan V | V100 |\n---|---|---|---|\n"
+    text += "ResNet-50 | 294 | 300 | 405 |\nInception v3 | 194 | 208 | 259 |\nVGG16 | 170 | 195 | 240 |\n"
+    columns = {"all": "throughput_images_per_s images/s"} if said_by == "a person" else {}
+    found = adopted(text, case={"batch_size": 64}, columns=columns)
+    if said_by == "nobody":
+        assert found.refused() == {("table", "no column holds a quantity with a unit"): 9}
+        return
+    assert found.refused() == {("model", "Inception v3"): 3}
+    assert numbers(found) == [
+        (case("training", 64, model=model), "throughput_images_per_s", value, hardware)
+        for model, values in (("resnet50", (294, 300, 405)), ("vgg16", (170, 195, 240)))
+        for hardware, value in zip(("rtx-2080-ti", "titan-v", "v100"), values, strict=True)
+    ]
+    (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, SHEETS)
+    assert (doubt.kind, doubt.cells[0].value) == ("surprising", 240)
+    assert "the limit of the hardware is 15.7: Winograd's convolutions or" in doubt.reason
+
+
 def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
     comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "t.csv")
     assert [value for _, _, value, _ in numbers(comma)] == [66.7, 110.25]

@@ -55,6 +55,12 @@ _HARDWARE_HEADER = re.compile(
 )
 
 
+# A quantity, the factor to its unit, and whether the number is turned round.
+_Quantity = tuple[str, float, bool]
+# A quantity, and who says it.
+_Said = tuple[_Quantity, str]
+
+
 @dataclass(frozen=True)
 class Taken:
     """What a column was taken for, and why. `holds` is empty for a column that is not read."""
@@ -119,7 +125,8 @@ def _axes_of(column: PrintedColumn) -> set[str]:
 def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mapping[str, str]) -> ColumnMap:
     """What the columns of a grid hold.
 
-    given: what a person says of columns by header; `all`: of those whose headers are values of axes. Raises UserError.
+    given: what a person says of columns by header; `all`: of those whose headers are values of axes, or hardware.
+    Without `all`, the nearest heading with a unit says it. Raises UserError.
     """
     proposed = ColumnMap(decimal=_decimal_of(grid))
     cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
@@ -130,6 +137,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             proposed.take(said[index], "as given")
         elif index in said or not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
+    of_all = _of_all(grid, given, words)
     headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
     for index, (case, left) in headers.items():
@@ -141,7 +149,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             proposed.take(said[index].model_copy(update={"case": dict(case)}), "as given")
         elif not numbers:
             _words(proposed, name, cells[index], named)
-        elif not _quantity(proposed, name, case, cells[index], given.get("all"), words):
+        elif not _quantity(proposed, name, case, cells[index], of_all):
             _by_arithmetic(proposed, grid, index, name)
     if of_networks:
         _library(proposed, named)
@@ -153,6 +161,16 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
 def _said(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> dict[int, PrintedColumn]:
     """The columns that a person says, by place."""
     return {index: given_column(name, given[name], words) for index, name in enumerate(grid.header) if name in given}
+
+
+def _of_all(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> _Said | None:
+    """What the numbers of a table are whose headers say only their case: as a person or a heading says it."""
+    if "all" in given:
+        column = given_column("all", given["all"], words)
+        return (column.holds, column.scale, column.inverse), "as given"
+    return next(
+        ((found, f"the unit in a heading: {text}") for text in grid.heading[::-1] if (found := quantity_of(text))), None
+    )
 
 
 def _are_numbers(cells: Sequence[str], decimal: numerals.Decimal) -> bool:
@@ -297,10 +315,11 @@ def _fact_or_axis(
 
 
 def _quantity(
-    proposed: ColumnMap, name: str, case: Mapping[str, str], cells: Sequence[str], given: str | None, words: Vocabulary
+    proposed: ColumnMap, name: str, case: Mapping[str, str], cells: Sequence[str], of_all: _Said | None
 ) -> bool:
-    """Take a column for a quantity: its unit is in the header or in its cells, or is given for all such columns."""
+    """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = quantity_of(name), "the unit in its header"
+    hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
     if quantity is None:
         units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
         if len(units) == 1:
@@ -309,10 +328,8 @@ def _quantity(
                 quantity_of(f"time ({printed})") or quantity_of(printed),
                 f"the unit in its cells: {printed}",
             )
-    if quantity is None and given and case:
-        column = given_column("all", given, words)
-        quantity, why = (column.holds, column.scale, column.inverse), "as given"
-    hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
+    if quantity is None and of_all and (case or hardware):
+        quantity, why = of_all
     same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]
     if quantity is None or any({**each.case} == {**case} for each in same):
         return False
@@ -322,8 +339,8 @@ def _quantity(
     return True
 
 
-def quantity_of(header: str) -> tuple[str, float, bool] | None:
-    """The quantity in a header with its unit, the factor, and whether the number is turned round; None without."""
+def quantity_of(header: str) -> _Quantity | None:
+    """The quantity in a header or a heading with its unit; None without."""
     plain = _without_scatter(header)
     if _OTHER.search(plain):
         return None
