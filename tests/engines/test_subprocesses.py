@@ -1,5 +1,6 @@
 """What a workload without a container is started with, and that nothing it starts outlives it, however it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -313,3 +314,11 @@ def test_what_cuda_compiles_outlives_a_trial_on_a_gpu(walls: bool, tmp_path: Pat
         said.append(b"".join(chunk for _, chunk in process.output()).decode().strip())
         assert process.wait().code == 0
     assert said == ["False", "True"]
+
+
+def test_no_callback_of_fork_runs_where_python_would_lose_ctrl_c() -> None:
+    """An exception in such a callback is printed and ignored, also the KeyboardInterrupt of a signal."""
+    called: list[int] = []
+    os.register_at_fork(after_in_parent=lambda: called.append(1))
+    assert said(started("-c", "print('started')")) == "started\n"
+    assert called == []

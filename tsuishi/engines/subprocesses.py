@@ -1,6 +1,5 @@
 """Starts and ends a workload as a child process, for the engines venv and host."""
 
-import ctypes
 import os
 import re
 import select
@@ -28,9 +27,6 @@ _CHUNK = 1 << 16
 _TICK_S = 0.2
 # Seconds for killed processes to end. A process that waits for a file system or a driver may take longer.
 _ENDS_IN_S = 10.0
-_PR_SET_CHILD_SUBREAPER = 36
-# It is loaded before any fork, because the child must not import anything between fork and exec.
-_LIBC = ctypes.CDLL(None)
 # The supervisors that this process started and has not waited for. The lock is held while a supervisor is started.
 _supervisors: set[int] = set()
 _family = threading.Lock()
@@ -56,7 +52,8 @@ class ChildProcess:
         self._lifeline, self._status = os.fdopen(holding, "wb", 0), os.fdopen(reading, "rb")
         try:
             with _family:
-                _adopt_orphans()  # of a supervisor that is killed
+                supervisor.adopt_orphans()  # of a supervisor that is killed
+                # Without preexec_fn: Python would lose a Ctrl-C that arrives while it forks for it.
                 self._popen = subprocess.Popen(
                     [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), str(status), scratch, *command],
                     stdin=subprocess.DEVNULL,
@@ -65,7 +62,6 @@ class ChildProcess:
                     env={**variables, owner.MARK: self._mark},
                     cwd="/",
                     start_new_session=True,  # Ctrl-C goes to the runner only
-                    preexec_fn=_adopt_orphans,
                     pass_fds=(lifeline, status),
                     bufsize=0,
                 )
@@ -199,11 +195,6 @@ def _has_runner(mark: str) -> bool:
     """Whether the runner of a trial may be alive. Processes of a runner on another machine are not ours."""
     runner = mark.rpartition(" ")[0]
     return owner.is_elsewhere(runner) or owner.is_alive(runner)
-
-
-def _adopt_orphans() -> None:
-    """Make this process the parent of every process below it that loses its parent."""
-    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _marked() -> Iterator[tuple[psutil.Process, str]]:

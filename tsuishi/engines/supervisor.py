@@ -7,19 +7,22 @@ supervisor kills the command. STATUS is the writing end of a pipe. The superviso
 process of the command is left, `<exit code>`, negative for a signal; or `0` and `<errno>` where the command could not
 be started. SCRATCH is a folder for the command alone, made before it and removed after it; "" for none.
 
-ChildProcess makes this process a subreaper: a process below it that loses its parent becomes its child. The script
-starts with every trial, so it imports as little as it can.
+It is a subreaper: a process below it that loses its parent becomes its child. The script starts with every trial, so it
+imports as little as it can.
 """
 
 import _thread
+import ctypes
 import os
 import sys
 import time
 
 _SIGKILL = 9
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
+    adopt_orphans()
     for end in (lifeline, status):
         os.set_inheritable(end, False)
     if scratch:
@@ -32,6 +35,11 @@ def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
     if scratch:
         os.spawnl(os.P_WAIT, "/bin/rm", "rm", "-rf", scratch)
     tell(status, error or code)
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of every process below it that loses its parent."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def start(command: list[str]) -> tuple[int, int]:
