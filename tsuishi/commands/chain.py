@@ -49,6 +49,8 @@ class Chain:
     plan: "Plan | None" = None
     run_id: str = ""
     exit_code: int = 0
+    # Whether the same command measures everything anew after an interruption.
+    begins_again: bool = False
 
     @cached_property
     def session(self) -> "Session":
@@ -98,6 +100,7 @@ class ChainExecutor(Executor):
         signal.signal(signal.SIGTERM, _interrupt)
         sys.stdout = cast("TextIO", sys.__stdout__)  # a task whose reader is gone stops
         gc.freeze()  # imported modules stay: collections need not look at them again
+        self._chain = Chain(names)  # until the options are read
         # Warnings and tracebacks may contain control characters from other people's texts.
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:
@@ -115,7 +118,8 @@ class ChainExecutor(Executor):
         except KeyboardInterrupt:
             goes_on = "`invoke run-suite --resume latest`" if {"run-suite", "replay"} & {*names} else "the same command"
             goes_on += " with `--resume latest`" if "find" in names else ""
-            raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
+            what = "begins again" if self._chain.begins_again else "goes on"
+            raise Exit(f"interrupted; {goes_on} {what}", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if self._chain.exit_code:
             raise Exit(code=self._chain.exit_code)

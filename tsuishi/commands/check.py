@@ -155,6 +155,7 @@ def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, 
     """The main job in the folder of a check: with the options of the chain, and these where the chain has none."""
     rows = {row.parameter for row in options_of(MAIN_JOB)} - {"env"}
     given = {name: value for name, value in chain.options.given.items() if name in rows}
+    chain.begins_again = True
     accelerator = found.session.choice.accelerator
     all_given = Options({"accelerator": accelerator, **options, **given})
     return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)

@@ -2,24 +2,33 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
 from tests.commands.test_tasks import REAL
 from tests.job import invoke
+from tests.run.test_runner import wait_for
 
 pytestmark = pytest.mark.runs
 
 
-def explain(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
     given = {name: value for name, value in os.environ.items() if not name.startswith("INVOKE_")}
     given |= {"INVOKE_TSUISHI_EXCLUSIVE_ON": os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]}
     command = [sys.executable, "-m", "invoke", "explain", "conv2d-gce", "--row", "SciPy", "--in", str(folder)]
     command += ["--env", "host", "--engine", "host", "--host-python", sys.executable, *words]
-    return subprocess.run(command, cwd=REAL.root, env=given, capture_output=True, text=True, check=False)
+    return subprocess.Popen(command, cwd=REAL.root, env=given, stdout=PIPE, stderr=PIPE, text=True)
+
+
+def explain(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    process = start(folder, *words)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> None:
@@ -62,3 +71,14 @@ def test_what_cannot_be_explained_says_why(tmp_path: Path, mine: str, message: s
     done = explain(tmp_path / "check", "--mine", mine, "--repetitions", "1")
     assert done.returncode == 1, done.stdout
     assert message in done.stderr
+
+
+def test_an_interrupted_explanation_says_that_the_command_begins_again(tmp_path: Path) -> None:
+    process = start(tmp_path / "check", "--mine", "images=84", "--repetitions", "90")
+    try:
+        wait_for(lambda: [*tmp_path.glob("check/results/*/trials/*/trial.json")], 120)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, said.splitlines()[-1]) == (130, "interrupted; the same command begins again")
