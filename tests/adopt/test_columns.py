@@ -250,6 +250,45 @@ def test_columns_of_cards_have_the_unit_that_a_heading_or_a_person_says(said_by:
     assert "the limit of the hardware is 15.7: Winograd's convolutions or" in doubt.reason
 
 
+TRAINING = "## FP32 training, images per second"
+
+
+@pytest.mark.parametrize(
+    ("headings", "headers", "mapped"),
+    [
+        (TRAINING, "V100 | A100", 4),
+        (TRAINING, "TF32 | FP32", 4),
+        (f"{TRAINING}\n\n- Every network is measured for 30 seconds", "V100 | A100", 4),
+        ("# Latency in ms", "RTX 2080 Ti | Titan Xp", 4),
+        # Columns of other quantities.
+        (TRAINING, "V100 | A100 speedup", 2),
+        (TRAINING, "FP32 | FP16 speedup", 2),
+        (TRAINING, "V100 price ($) | V100 memory (GB)", 0),
+        (TRAINING, "CPU cores | images/s", 2),
+        # Headings of other quantities, of two, or of none.
+        ("# Training, images/s\n\n## Peak memory (GB)", "V100 | A100", 0),
+        ("# Training, images/s\n\n## Top-1 accuracy", "V100 | A100", 0),
+        ("# Train ImageNet in 18 minutes", "V100 | A100", 0),
+        ("# Real-time detection at 30 FPS", "V100 | A100", 0),
+        ("# Images per second per watt", "V100 | A100", 0),
+        ("# Throughput relative to V100 (images/s)", "V100 | A100", 0),
+        ("# Training time (s) and images/s", "V100 | A100", 0),
+    ],
+)
+def test_a_heading_says_the_unit_of_columns_that_are_cases_and_nothing_else(
+    headings: str, headers: str, mapped: int
+) -> None:
+    text = f"{headings}\n\nModel | {headers} |\n---|---|---|\nResNet-50 | 294 | 300 |\nVGG16 | 170 | 195 |\n"
+    given = {"batch_size": 64, "mode": "training", "precision": "fp32"}
+    given = {axis: value for axis, value in given.items() if axis != "precision" or "32" not in headers}
+    assert adopted(text, case=given).mapped() == mapped
+
+
+def test_a_heading_says_nothing_of_cells_with_a_unit_of_their_own() -> None:
+    text = f"{TRAINING}\n\nModel | V100 | A100 |\n---|---|---|\nResNet-50 | 76.1 % | 77.2 % |\n"
+    assert adopted(text, case={"batch_size": 64}).mapped() == 0
+
+
 def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
     comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "t.csv")
     assert [value for _, _, value, _ in numbers(comma)] == [66.7, 110.25]

@@ -101,7 +101,13 @@ def test_another_card_is_not(hardware: str) -> None:
         ("v100_32gb", [("Tesla V100-SXM2-16GB", 300), ("Tesla V100-PCIE-16GB", 250)]),
         ("NVIDIA A100-SXM-80GB", [("A100-SXM4-80GB", 400)]),
         ("A100 40GB", [("A100-SXM4-40GB", 400), ("A100-PCIE-40GB", 250)]),
+        ("H100 80 GB HBM3", [("H100 80GB HBM3", 700)]),
         ("H100", [("H100 80GB HBM3", 700)]),
+        ("H100 80GB HBM2e", []),
+        ("Tesla V100-SXM3-32GB", []),
+        ("Tesla V100-SXM2 (16GB)", [("Tesla V100-SXM2-16GB", 300)]),
+        ("A100 PCI-E 40GB", [("A100-PCIE-40GB", 250)]),
+        ("RTX 3090 24GB", [("GeForce RTX 3090", 350)]),
     ],
 )
 def test_a_name_without_form_or_memory_is_of_every_card_that_has_it(

@@ -48,6 +48,18 @@ _FACTORS = {"": 1.0, "k": 1e3, "M": 1e6}
 _MOST_LISTED = 3
 # The unit in a cell: 31.3ms, 356 img/s.
 _CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
+# A part of a heading that is a unit and nothing else; and words of headings of other quantities.
+_UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
+_OTHER_QUANTITY = re.compile(
+    r"\b(?:accuracy|top ?-?[15]|memory|param\w*|flops|gflops|power|watts?|price|cost|speed-?ups?|relative|normali[sz]ed"
+    r"|size|energy|loss|error|per watt|efficiency)\b|[%$€]|\bg[i]?b\b"
+)
+# Words of a card's name that have no digit.
+_OF_CARDS = re.compile(
+    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|xeon|gold|silver|ryzen|epyc|core|ti|super|xp|pcie"
+    r"|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
+    re.IGNORECASE,
+)
 # Headers of columns with the hardware of a row.
 _HARDWARE_HEADER = re.compile(
     r"(?:(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)"
@@ -59,6 +71,7 @@ _HARDWARE_HEADER = re.compile(
 _Quantity = tuple[str, float, bool]
 # A quantity, and who says it.
 _Said = tuple[_Quantity, str]
+_AS_GIVEN = "as given"
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     unsure: list[int] = []
     for index, name in enumerate(grid.header):
         if index in said and said[index].holds not in words.quantities:
-            proposed.take(said[index], "as given")
+            proposed.take(said[index], _AS_GIVEN)
         elif index in said or not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
     of_all = _of_all(grid, given, words)
@@ -146,10 +159,12 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
         if of_networks and numbers and MODEL not in case and not is_hardware(name):
             case = {**case, MODEL: left or name}
         if index in said:
-            proposed.take(said[index].model_copy(update={"case": dict(case)}), "as given")
+            proposed.take(said[index].model_copy(update={"case": dict(case)}), _AS_GIVEN)
         elif not numbers:
             _words(proposed, name, cells[index], named)
-        elif not _quantity(proposed, name, case, cells[index], of_all):
+        elif not _quantity(
+            proposed, name, case, cells[index], of_all if _is_case_alone(name, *headers[index], of_networks) else None
+        ):
             _by_arithmetic(proposed, grid, index, name)
     if of_networks:
         _library(proposed, named)
@@ -164,13 +179,24 @@ def _said(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> dict[int, 
 
 
 def _of_all(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> _Said | None:
-    """What the numbers of a table are whose headers say only their case: as a person or a heading says it."""
+    """What the numbers are whose headers say only their case: as a person says it, or the nearest heading with a unit.
+
+    Where headers have units, and where a nearer heading is of another quantity, headings say nothing.
+    """
     if "all" in given:
         column = given_column("all", given["all"], words)
-        return (column.holds, column.scale, column.inverse), "as given"
-    return next(
-        ((found, f"the unit in a heading: {text}") for text in grid.heading[::-1] if (found := quantity_of(text))), None
-    )
+        return (column.holds, column.scale, column.inverse), _AS_GIVEN
+    if any(map(quantity_of, grid.header)):
+        return None
+    for text in reversed(grid.heading):
+        parts = [part.strip() for part in re.split(r"[,;:()\[\]]| [-–—] ", _plain(text)) if part.strip()]
+        units = [part for part in parts if re.fullmatch(_UNIT_ALONE, part)]
+        if _OTHER_QUANTITY.search(_plain(text)) or len(units) > 1:
+            return None
+        if units and not any(quantity_of(part) for part in parts if part not in units):
+            found = quantity_of(f"time ({units[0]})") or quantity_of(units[0])
+            return (found, f"the unit in a heading: {text}") if found else None
+    return None
 
 
 def _are_numbers(cells: Sequence[str], decimal: numerals.Decimal) -> bool:
@@ -320,15 +346,12 @@ def _quantity(
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = quantity_of(name), "the unit in its header"
     hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
-    if quantity is None:
-        units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
-        if len(units) == 1:
-            printed = units.pop()
-            quantity, why = (
-                quantity_of(f"time ({printed})") or quantity_of(printed),
-                f"the unit in its cells: {printed}",
-            )
-    if quantity is None and of_all and (case or hardware):
+    units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))} if quantity is None else set()
+    if len(units) == 1:
+        (printed,) = units
+        quantity = quantity_of(f"time ({printed})") or quantity_of(printed)
+        why = f"the unit in its cells: {printed}"
+    if quantity is None and of_all and (case or hardware) and (of_all[1] == _AS_GIVEN or not units):
         quantity, why = of_all
     same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]
     if quantity is None or any({**each.case} == {**case} for each in same):
@@ -337,6 +360,16 @@ def _quantity(
     column = PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, case=dict(case), hardware=hardware)
     proposed.take(column, why)
     return True
+
+
+def _is_case_alone(header: str, case: Mapping[str, str], left: str, of_networks: bool) -> bool:
+    """Whether a header is values of axes, or a card, and nothing else: "V100 price ($)" and "FP16 speedup" are not.
+
+    case, left: its axes and further words, which in a table of networks are a network that is not known here.
+    """
+    if is_hardware(header):
+        return all(map(_OF_CARDS.fullmatch, re.findall(r"\w+|[^\w\s()/.,-]", header)))
+    return not left or (of_networks and MODEL not in case)
 
 
 def quantity_of(header: str) -> _Quantity | None:

@@ -36,7 +36,8 @@ class Screen:
         if not self.console.is_terminal:
             self.console.width = _WIDTH_OF_A_FILE
         elif self.console.is_dumb_terminal:  # it cannot move its cursor (a shell in Emacs): plain lines, as in a file
-            self.console = Console(highlight=False, soft_wrap=True, emoji=False, force_terminal=False)
+            file = self.console.file
+            self.console = Console(file=file, force_terminal=False, highlight=False, soft_wrap=True, emoji=False)
 
     def say(self, text: str) -> None:
         """Print one line."""

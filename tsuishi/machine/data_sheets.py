@@ -13,7 +13,7 @@ from tsuishi.base.printable import alphanumerics
 _SAME_LIMIT = 0.02
 _MAKER = "NVIDIA "
 # Words of a card's name that say how it is mounted, and its memory.
-_FORM = re.compile(r"(SXM|PCIe|\d+GB|HBM)\d*\w?", re.IGNORECASE)
+_FORM = re.compile(r"SXM\d?|PCIe|\d+GB|HBM(?:\d\w?)?", re.IGNORECASE)
 
 Above0 = Annotated[float, Field(gt=0)]
 Precision = Literal["fp32", "tf32", "fp16", "bf16"]
@@ -59,16 +59,28 @@ def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSh
 
     "RTX 3090, 350 W"; "V100" may be each V100, "V100 PCIe" those with this form.
     """
-    name, form = _parts(hardware.partition(",")[0].removeprefix(_MAKER))
+    name, form = _parts(hardware.partition(",")[0])
     name = name.removeprefix(alphanumerics(_MAKER))
-    return [sheet for sheet in sheets if any(name in _spellings(of) and form <= _parts(of)[1] for of in sheet.names)]
+    return [sheet for sheet in sheets if any(name in _spellings(of) and _fits(form, of) for of in sheet.names)]
 
 
 def _parts(card: str) -> tuple[str, set[str]]:
-    """The letters and digits of a name, and apart from them its words of form and memory: PCIE, SXM, 40GB."""
-    words = re.split(r"[\s_-]+", card)
-    form = {word: match[1].upper() for word in words if (match := _FORM.fullmatch(word))}
-    return alphanumerics("".join(word for word in words if word not in form)), set(form.values())
+    """The letters and digits of a name, and apart from them its words of form and memory: PCIE, SXM2, 40GB."""
+    words = re.split(r"[\W_]+", re.sub(r"(?i)\bpci-e\b", "PCIe", re.sub(r"(?i)(\d) ?GB\b", r"\1GB", card)))
+    form = {word.upper() for word in words if _FORM.fullmatch(word)}
+    return alphanumerics("".join(word for word in words if word.upper() not in form)), form
+
+
+def _fits(form: set[str], card: str) -> bool:
+    """Whether a card may have this form and memory: "SXM" is any SXM, and of a card without words any memory."""
+    of_card = _parts(card)[1]
+    has_memory = any(word.endswith("GB") for word in of_card)
+    return all(
+        word in of_card
+        or (word in ("SXM", "HBM") and any(each.startswith(word) for each in of_card))
+        or (word.endswith("GB") and not has_memory)
+        for word in form
+    )
 
 
 def _spellings(card: str) -> set[str]:

@@ -35,7 +35,7 @@ _SPEEDS = (*STEP_TIMES, "throughput_images_per_s", "throughput_tokens_per_s")
 class Limits(Record):
     """The most FLOP/s and B/s of one device, by the names of RATES; `origin`: of these figures, in words."""
 
-    most: dict[str, Annotated[float, Field(gt=0)]]
+    most: dict[str, Annotated[float, Field(ge=1, le=1e30)]]
     origin: str
 
 

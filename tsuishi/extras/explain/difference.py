@@ -1,18 +1,21 @@
 """A difference that is explained: as run.json keeps it from before the first trial, and its bars, from the trials."""
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from tsuishi.base import toml
 from tsuishi.base.errors import UserError
+from tsuishi.base.language import t
 from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device
-from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corners
 from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.results.run_record import RunRecord
@@ -37,9 +40,9 @@ class Difference(Record):
     case: str
     axes: dict[str, Value]
     quantity: str
-    value: Annotated[float, Field(gt=0)]
+    value: Annotated[float, Field(ge=1e-30, le=1e30)]
     hardware: str
-    mine: dict[str, Value]
+    mine: Annotated[dict[str, Value], Field(max_length=MOST)]
     mine_in: str
     theirs_in: str
     limits: device.Limits | None = None
@@ -59,17 +62,29 @@ class Difference(Record):
 
 
 def difference_of(run: RunRecord) -> Difference | None:
-    """The difference that a run was made to explain. Raises ValueError where the record of it is not valid."""
-    return Difference.model_validate(run.extras[NAME], strict=False) if NAME in run.extras else None
+    """The difference that a run was made to explain. Raises UserError where run.json does not say it validly."""
+    try:
+        return Difference.model_validate_json(json.dumps(run.extras[NAME])) if NAME in run.extras else None
+    except ValidationError as error:
+        raise UserError(
+            f"run.json does not say validly what is explained: {toml.explain(error, Difference)}"
+        ) from error
 
 
 def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
     """The bars, and why the device has none; empty where it has a bar.
 
-    Raises UserError for a corner without a number: its factor cannot be separated.
+    Raises UserError for a corner without a number, which cannot be separated, and for numbers out of all bounds.
     """
+    try:
+        return _explained(evidence, asked)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise UserError(f"not to be computed: {error!r}") from error
+
+
+def _explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
     terms, end = _terms(evidence, asked)
-    by_device, why_not = (_of_device(evidence, asked, end), "its limits, or the work of a step, were not measured")
+    by_device, why_not = (_of_device(evidence, asked, end), t("its limits, or the work of a step, were not measured"))
     found = bars(asked.factors(evidence.words.usual), terms, asked.value, by_device)
     return found, "" if by_device else asked.why_no_limits or why_not
 
@@ -86,27 +101,30 @@ class _End:
 def _terms(evidence: Evidence, asked: Difference) -> tuple[dict[Corner, Term], _End]:
     """The terms of all corners, of one protocol, and their end."""
     several = asked.has_two_environments
-    by_corner: dict[Corner, dict[str, _End]] = {}
+    machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
+    # By protocol and machine: all corners are of one.
+    by_corner: dict[Corner, dict[tuple[str, str], _End]] = {}
     for corner in corners(len(asked.mine), crossed=several):
         wanted: dict[str, Value | None] = {
             axis: asked.axes.get(axis) if is_theirs else value
             for (axis, value), is_theirs in zip(asked.mine.items(), corner, strict=False)
         }
         name = asked.mine_in if several and not corner[-1] else asked.theirs_in
-        found: dict[str, _End] = {}
+        found: dict[tuple[str, str], _End] = {}
         for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **wanted}):
             if evidence.selectable(column)[ENVIRONMENT] == name:
-                found.setdefault(str(evidence.axes[case_id].get(PROTOCOL)), _End(case_id, column, term))
+                key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
+                found.setdefault(key, _End(case_id, column, term))
         if not found:
             settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
             why = _why_none(evidence, {**asked.axes, **wanted}, name)
             raise UserError(f"not separable: no number of {settings or asked.case} in {name}: {why}")
         by_corner[corner] = found
     *_, end = by_corner.values()
-    protocol = next((each for each in end if all(each in found for found in by_corner.values())), None)
-    if protocol is None:
-        raise UserError("not separable: no protocol measures all combinations of settings; the report says why")
-    return {corner: found[protocol].term for corner, found in by_corner.items()}, end[protocol]
+    one = next((each for each in end if all(each in found for found in by_corner.values())), None)
+    if one is None:
+        raise UserError("not separable: no protocol measured all combinations of settings on one machine")
+    return {corner: found[one].term for corner, found in by_corner.items()}, end[one]
 
 
 def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
@@ -116,8 +134,8 @@ def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment:
         row for row in named_rows(trials) if row.environment == environment and selects(evidence.axes[row.case_id])
     ]
     if any(row.status == OK for row in of_case):
-        return "its trials do not give this quantity; the report says what they give"
-    return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run; the report says why"
+        return "its trials do not give this quantity; the tables say what they give"
+    return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run"
 
 
 def _of_device(evidence: Evidence, asked: Difference, end: _End) -> Bar | None:

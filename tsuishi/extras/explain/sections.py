@@ -21,50 +21,55 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 
 
 def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
-    """The view, in a report of one run that explains a difference; a corner without a number is said there."""
-    runs = [*evidence.results.runs.values()]
-    asked = difference_of(runs[0]) if len(runs) == 1 else None
-    if asked:
+    """The view, in a report of one run that explains a difference; what cannot be explained is said there."""
+    if len(evidence.results.runs) > 1:
+        return
+    (run,) = evidence.results.runs.values()
+    title = t("Why my number is another")
+    try:
+        if (asked := difference_of(run)) is None:
+            return
         title = t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column)
-        try:
-            blocks = _blocks(*explained(evidence, asked), asked)
-        except UserError as error:
-            blocks = [Text(str(error))]
-        yield View((Heading(title), *blocks))
+        blocks = _blocks(*explained(evidence, asked), asked)
+    except UserError as error:
+        blocks = [Text(str(error))]
+    yield View((Heading(title), *blocks))
 
 
 def plain(found: Sequence[Bar], why_no_device: str, asked: Difference) -> Iterator[str]:
     """The sentence and the table, for the screen."""
-    if why_no_device:
-        yield _without_device(why_no_device)
     yield _sentence(found, asked)
     yield ""
     table = _table(found)
     for row in (table.columns, ["---"] * len(table.columns), *([cell.text for cell in row] for row in table.rows)):
         yield f"| {' | '.join(row)} |"
+    yield ""
+    yield _notes(why_no_device)
 
 
 def _blocks(found: Sequence[Bar], why_no_device: str, asked: Difference) -> list[Block]:
-    notes = [
-        t("Effects are those on this machine. The product down to the remainder is mine over printed."),
-        t(
-            "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed number "
-            "has none.",
-            percent=f"{100 * (1 - ERROR):g}",
-        ),
-        _without_device(why_no_device) if why_no_device else t("The bar of the device is computed from limits."),
-    ]
     caption = t("The bars of the sum, each from the end of the last: from the printed number, at 1, to mine.")
     return [
         Text(_sentence(found, asked)),
         figures.block(drawing(found), t("From the printed number to mine"), "explanation", caption),
         _table(found),
-        Text(prose(notes), kind="note"),
+        Text(_notes(why_no_device), kind="note"),
     ]
 
 
-def _without_device(why: str) -> str:
-    return t("The device has no bar: {why}.", why=why)
+def _notes(why_no_device: str) -> str:
+    of_device = t("The bar of the device is computed from limits.")
+    return prose(
+        [
+            t("Effects are those on this machine. The product down to the remainder is mine over printed."),
+            t(
+                "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed "
+                "number has none.",
+                percent=f"{100 * (1 - ERROR):g}",
+            ),
+            t("The device has no bar: {why}.", why=why_no_device) if why_no_device else of_device,
+        ]
+    )
 
 
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:

@@ -1,0 +1,115 @@
+"""What a report says of the difference that its run was made to explain, whatever stands in its run.json."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.synthetic_run import TORCH, SyntheticRun, add_record, machine, training_case
+from tests.words import WORDS
+from tsuishi.base.language import speaking
+from tsuishi.extras.explain.sections import summary_views
+from tsuishi.report.parts.blocks import Chart, Text, View
+from tsuishi.report.parts.wording import Table, worded
+from tsuishi.verdicts.evidence import Evidence
+
+CASE = training_case(16)
+# 64 images in place of 16: 0.4 s in place of 0.1 s, and 0.05 s are printed.
+ASKED = {
+    "text": "50",
+    "column": "time (ms)",
+    "case": "batch_size=16",
+    "axes": {axis: value for axis, value in CASE.axes.items() if axis != "protocol"},
+    "quantity": "step_s",
+    "value": 0.05,
+    "hardware": "a card",
+    "mine": {"batch_size": 64},
+    "mine_in": TORCH,
+    "theirs_in": TORCH,
+    "why_no_limits": "no data sheet",
+}
+
+
+def run(path: Path, asked: dict[str, Any], seconds: dict[int, float] | None = None) -> SyntheticRun:
+    made = SyntheticRun(path, extras={"explain": asked})
+    for batch_size, each in (seconds or {16: 0.1, 64: 0.4}).items():
+        for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
+            samples = [("measure", index, 1, batch_size, each * factor) for index in range(4)]
+            made.add(training_case(batch_size), TORCH, samples, repetition=repetition)
+    return made
+
+
+def views(*runs: SyntheticRun) -> list[View]:
+    evidence = Evidence([each.finish() for each in runs], (), WORDS)
+    with worded(WORDS):
+        return list(summary_views(evidence, (), ()))
+
+
+def texts(view: View) -> list[str]:
+    return [block.text for block in view.blocks if isinstance(block, Text)]
+
+
+def test_a_sentence_a_drawing_and_a_table_of_all_bars(tmp_path: Path) -> None:
+    (view,) = views(run(tmp_path / "run", ASKED))
+    sentence, note = texts(view)
+    assert sentence.startswith("Mine is 8.00 times the printed 50 (time (ms)): batch_size explains 4.00 [")
+    assert sentence.endswith("remains, with a card and all that is not named.")
+    assert note.endswith("The device has no bar: no data sheet.")
+    (table,) = (block for block in view.blocks if isinstance(block, Table))
+    assert [row[0].text for row in table.rows] == ["batch_size", "remainder"]
+    assert math.prod(row[1].value or 0 for row in table.rows) == pytest.approx(8, rel=1e-3)
+    assert [block.name for block in view.blocks if isinstance(block, Chart)] == ["explanation"]
+    with speaking("ja"):
+        assert "Mine" not in texts(views(run(tmp_path / "ja", ASKED))[0])[0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"value": 0.0},
+        {"value": 5e-324},
+        {"value": "0.2"},
+        {"axes": None},
+        {"mine": {f"axis{number}": 1 for number in range(9)}},
+        {"limits": {"most": {"flops_per_s": 0.0}, "origin": "x"}},
+        {"text": None},
+    ],
+)
+def test_what_run_json_does_not_say_validly_is_a_sentence(tmp_path: Path, damage: dict[str, Any]) -> None:
+    (view,) = views(run(tmp_path / "run", {**ASKED, **damage}))
+    (said,) = texts(view)
+    assert said.startswith("run.json does not say validly what is explained: ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"mine": {"batch_size": 32}}, "not separable: no number of batch_size=32 in "),
+        ({"quantity": "no_such_s"}, "not separable: no number of batch_size="),
+        ({"theirs_in": "another"}, "not separable: no number of batch_size="),
+        (
+            {"axes": {**ASKED["axes"], "devices": 0}, "limits": {"most": {"flops_per_s": 1e12}, "origin": "x"}},  # type: ignore[dict-item]
+            "not separable: no number of batch_size=",
+        ),
+    ],
+)
+def test_a_corner_without_a_number_says_why(tmp_path: Path, asked: dict[str, Any], why: str) -> None:
+    (view,) = views(run(tmp_path / "run", {**ASKED, **asked}))
+    (said,) = texts(view)
+    assert said.startswith(why)
+
+
+def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:
+    made = run(tmp_path / "run", ASKED, {16: 0.1})
+    made.machine = add_record(made.directory, "machine", {**machine(), "memory_mib": 15902})
+    for repetition in (1, 2):
+        samples = [("measure", index, 1, 64, 0.4) for index in range(4)]
+        made.add(training_case(64), TORCH, samples, repetition=repetition)
+    (view,) = views(made)
+    assert texts(view) == ["not separable: no protocol measured all combinations of settings on one machine"]
+
+
+def test_a_report_of_several_runs_explains_nothing(tmp_path: Path) -> None:
+    assert views(run(tmp_path / "one", ASKED), run(tmp_path / "other", ASKED, {16: 0.2, 64: 0.8})) == []
+    assert views(SyntheticRun(tmp_path / "plain")) == []
