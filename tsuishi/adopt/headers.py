@@ -153,6 +153,11 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     of_all = _of_all(grid, given, words)
     headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
+    takes_all = {
+        index
+        for index, (case, left) in headers.items()
+        if ("all" in given and case) or _is_case_alone(grid.header[index], case, left, of_networks)
+    }
     for index, (case, left) in headers.items():
         name = grid.header[index]
         numbers = index in said or _are_numbers(cells[index], proposed.decimal)
@@ -162,9 +167,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             proposed.take(said[index].model_copy(update={"case": dict(case)}), _AS_GIVEN)
         elif not numbers:
             _words(proposed, name, cells[index], named)
-        elif not _quantity(
-            proposed, name, case, cells[index], of_all if _is_case_alone(name, *headers[index], of_networks) else None
-        ):
+        elif not _quantity(proposed, name, case, cells[index], of_all if index in takes_all else None):
             _by_arithmetic(proposed, grid, index, name)
     if of_networks:
         _library(proposed, named)

@@ -22,12 +22,12 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 
 def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
     """The view, in a report of one run that explains a difference; what cannot be explained is said there."""
-    if len(evidence.results.runs) > 1:
+    runs = [*evidence.results.runs.values()]
+    if len(runs) != 1:
         return
-    (run,) = evidence.results.runs.values()
     title = t("Why my number is another")
     try:
-        if (asked := difference_of(run)) is None:
+        if (asked := difference_of(runs[0])) is None:
             return
         title = t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column)
         blocks = _blocks(*explained(evidence, asked), asked)
