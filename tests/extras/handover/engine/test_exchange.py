@@ -222,7 +222,7 @@ def test_a_file_that_the_engine_refuses_or_that_holds_two_images_brings_nothing(
     work = session(tiny_checkout(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
     without_images(elsewhere)
     for number, (content, said) in enumerate(
-        ((two, "it holds 2 images"), (damaged, "invalid diffID"), (two[:-99999], ""))
+        ((two, "it holds 2 images"), (damaged, "invalid diffID"), (two[:-99999], "unexpected EOF"))
     ):
         path = tmp_path / f"{number}.tar"
         path.write_bytes(content)
