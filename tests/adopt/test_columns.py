@@ -258,6 +258,8 @@ TRAINING = "## FP32 training, images per second"
     [
         (TRAINING, "V100 | A100", 4),
         (TRAINING, "TF32 | FP32", 4),
+        (TRAINING, "RX 7900 XTX | MI300X", 4),
+        (TRAINING, "B200 | Intel Arc A770", 4),
         (f"{TRAINING}\n\n- Every network is measured for 30 seconds", "V100 | A100", 4),
         ("# Latency in ms", "RTX 2080 Ti | Titan Xp", 4),
         # Columns of other quantities.

@@ -56,8 +56,8 @@ _OTHER_QUANTITY = re.compile(
 )
 # Words of a card's name that have no digit.
 _OF_CARDS = re.compile(
-    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|xeon|gold|silver|ryzen|epyc|core|ti|super|xp|pcie"
-    r"|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
+    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|rx|arc|xeon|gold|silver|ryzen|epyc|core|ti|super|xp"
+    r"|xt|xtx|pcie|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
     re.IGNORECASE,
 )
 # Headers of columns with the hardware of a row.

@@ -33,9 +33,9 @@ _FRAMEWORKS = {
 }
 # Words of the names of processors and machines.
 _HARDWARE = re.compile(
-    r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahp]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
-    r"|[1-5]0[5-9]0(?: ?ti)?|mi\d{2,3}|radeon|xeon|i[3579]|ryzen|epyc|threadripper|jetson|tpu|cortex|raspberry|graviton"
-    r"|apple|m[1-4]|cpu)\b",
+    r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahpb]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
+    r"|[1-5]0[5-9]0(?: ?ti)?|mi\d{2,3}[ax]?|radeon|rx ?\d{3,4}|xeon|i[3579]|ryzen|epyc|threadripper|jetson|tpu|cortex"
+    r"|raspberry|graviton|apple|m[1-4]|cpu)\b",
     re.IGNORECASE,
 )
 # A heading with more words is a sentence, and no name of hardware.
