@@ -5,7 +5,18 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.printed_values import PrintedValues, is_hardware
+from tsuishi.adopt.printed_quantities import (
+    IMAGES,
+    STEP,
+    PrintedQuantity,
+    header_words,
+    is_no_mean,
+    quantity_of,
+    quantity_of_headings,
+    quantity_of_unit,
+    units_in,
+)
+from tsuishi.adopt.printed_values import PrintedValues, is_hardware, is_hardware_alone
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
@@ -14,7 +25,6 @@ from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Across, Axe
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import names_of
 
-_STEP, _IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
 _PER_DEVICE = "batch size of a device"
 
 # Headers of other things than axes, in lower case.
@@ -22,22 +32,8 @@ _HEADERS = {
     _PER_DEVICE: r"(?:batch ?size|batch|bs) ?(?:/|per) ?(?:gpu|device|card)|images ?/ ?gpu",
     PARAMETERS: r"(?:#\s?)?param(?:eter)?s?(?: count)?(?: ?\(m\))?|num param(?:eter)?s",
 }
-_RATE = re.compile(
-    r"\b(?P<what>images?|imgs?|im|inf|inferences?|samples?|examples?|frames|pictures|tokens?|its?|iter|iterations?|steps?|batch(?:es)?)"
-    r" ?(?:/|per) ?(?P<per>s|secs?|seconds?|min|minutes?)\b"
-)
-_FPS = re.compile(r"\bfps\b")
-_TIME_EACH = re.compile(
-    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min) ?(?:/|per) ?(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
-)
-_UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 _TIMED = re.compile(r"\b(?:time|step|iter|iteration|batch time|latency|duration|total|train|training|inference)\b")
-# Times and rates that are no mean of a whole step.
-_OTHER = re.compile(
-    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|min|compile|load|loading|warm|first|speed-?up)\b|\d\d ?%"
-)
 _RATED = re.compile(r"\b(?:throughput|speed|rate|performance)\b")
-_EPOCH = re.compile(r"\bepochs?\b")
 # What a time without a unit may be in: the factor to seconds.
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 # How far rate x time may be from the batch, where a column of times tells its unit by that.
@@ -46,32 +42,14 @@ _NEAR = 0.05
 _FACTORS = {"": 1.0, "k": 1e3, "M": 1e6}
 # More columns that differ in one value alone are said in one line.
 _MOST_LISTED = 3
-# The unit in a cell: 31.3ms, 356 img/s.
-_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
-# A part of a heading that is a unit and nothing else; and words of headings of other quantities.
-_UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
-_OTHER_QUANTITY = re.compile(
-    r"\b(?:accuracy|top ?-?[15]|memory|param\w*|flops|gflops|power|watts?|price|cost|speed-?ups?|relative|normali[sz]ed"
-    r"|size|energy|loss|error|per watt|efficiency)\b|[%$€]|\bg[i]?b\b"
-)
-# Words of a card's name that have no digit.
-_OF_CARDS = re.compile(
-    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|rx|arc|xeon|gold|silver|ryzen|epyc|core|ti|super|xp"
-    r"|xt|xtx|pcie|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
-    re.IGNORECASE,
-)
+# A quantity, and who says it.
+_Said = tuple[PrintedQuantity, str]
+_AS_GIVEN = "as given"
 # Headers of columns with the hardware of a row.
 _HARDWARE_HEADER = re.compile(
     r"(?:(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)"
     r"(?: (?:model|name|type))?)?"
 )
-
-
-# A quantity, the factor to its unit, and whether the number is turned round.
-_Quantity = tuple[str, float, bool]
-# A quantity, and who says it.
-_Said = tuple[_Quantity, str]
-_AS_GIVEN = "as given"
 
 
 @dataclass(frozen=True)
@@ -191,15 +169,8 @@ def _of_all(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> _Said | 
         return (column.holds, column.scale, column.inverse), _AS_GIVEN
     if any(map(quantity_of, grid.header)):
         return None
-    for text in reversed(grid.heading):
-        parts = [part.strip() for part in re.split(r"[,;:()\[\]]| [-–—] ", _plain(text)) if part.strip()]
-        units = [part for part in parts if re.fullmatch(_UNIT_ALONE, part)]
-        if _OTHER_QUANTITY.search(_plain(text)) or len(units) > 1:
-            return None
-        if units and not any(quantity_of(part) for part in parts if part not in units):
-            found = quantity_of(f"time ({units[0]})") or quantity_of(units[0])
-            return (found, f"the unit in a heading: {text}") if found else None
-    return None
+    found, text = quantity_of_headings(grid.heading)
+    return (found, f"the unit in a heading: {text}") if found else None
 
 
 def _are_numbers(cells: Sequence[str], decimal: numerals.Decimal) -> bool:
@@ -241,7 +212,7 @@ def _words(proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedV
     known = sum(map(is_hardware, cells))
     also: dict[str, Axes] = {text: case for text in dict.fromkeys(cells) if (case := named.case_of(text))}
     if not proposed.holds(HARDWARE) and (
-        known * 2 > len(cells) or (known and _HARDWARE_HEADER.fullmatch(_plain(name)))
+        known * 2 > len(cells) or (known and _HARDWARE_HEADER.fullmatch(header_words(name)))
     ):
         proposed.take(PrintedColumn(name=name, holds=HARDWARE), f"{known} of {len(cells)} cells name hardware")
     elif len(also) > 1 and not any(proposed.holds(axis) for case in also.values() for axis in case):
@@ -284,28 +255,17 @@ def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
     if not unit:
         return PrintedColumn(name=name, holds=holds)
     units = numerals.printed_units(words.quantities[holds].unit)
-    units |= {text: (factor, True) for text, factor in {"it/s": 1.0, "batches/s": 1.0}.items() if holds == _STEP}
+    units |= {text: (factor, True) for text, factor in {"it/s": 1.0, "batches/s": 1.0}.items() if holds == STEP}
     if unit not in units:
         raise UserError(f"--columns: {unknown(f'unit of {holds}', unit, units)}")
     factor, inverse = units[unit]
     return PrintedColumn(name=name, holds=holds, scale=factor, inverse=inverse)
 
 
-def _plain(header: str) -> str:
-    """A header in lower case, with spaces for underscores and between words of CamelCase."""
-    parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", header).lower()
-    return " ".join(re.sub(r"[_*:]+", " ", parted).split())
-
-
-def _without_scatter(header: str) -> str:
-    """A plain header without the scatter that its cells have behind the number: "images/s (mean±std)"."""
-    return re.sub(r"\(?(?:mean ?)?(?:±|\+/?-) ?(?:std|sd|se|ci|\d\d ?%)?\)?", "", _plain(header)).strip()
-
-
 def _fact_or_axis(
     proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedValues, words: Vocabulary
 ) -> bool:
-    plain = _plain(name)
+    plain = header_words(name)
     headers = {**_HEADERS, **{axis: about.headers for axis, about in words.axes.items() if about.headers}}
     found = next((holds for holds, header in headers.items() if re.fullmatch(header, plain)), "")
     unknown = [cell for cell in cells if named(MODEL, cell) is None]
@@ -349,11 +309,10 @@ def _quantity(
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = quantity_of(name), "the unit in its header"
     hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
-    units = {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))} if quantity is None else set()
+    units = units_in(cells) if quantity is None else set()
     if len(units) == 1:
         (printed,) = units
-        quantity = quantity_of(f"time ({printed})") or quantity_of(printed)
-        why = f"the unit in its cells: {printed}"
+        quantity, why = quantity_of_unit(printed), f"the unit in its cells: {printed}"
     if quantity is None and of_all and (case or hardware) and (of_all[1] == _AS_GIVEN or not units):
         quantity, why = of_all
     same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]
@@ -371,38 +330,16 @@ def _is_case_alone(header: str, case: Mapping[str, str], left: str, of_networks:
     case, left: its axes and further words, which in a table of networks are a network that is not known here.
     """
     if is_hardware(header):
-        return all(map(_OF_CARDS.fullmatch, re.findall(r"\w+|[^\w\s()/.,-]", header)))
+        return is_hardware_alone(header)
     return not left or (of_networks and MODEL not in case)
-
-
-def quantity_of(header: str) -> _Quantity | None:
-    """The quantity in a header or a heading with its unit; None without."""
-    plain = _without_scatter(header)
-    if _OTHER.search(plain):
-        return None
-    if rate := _RATE.search(plain):
-        per = numerals.SECONDS[rate["per"] if rate["per"] in numerals.SECONDS else rate["per"].rstrip("s")]
-        if rate["what"].startswith("token"):
-            return _TOKENS, 1 / per, False
-        counted = rate["what"].startswith(("im", "inf", "sample", "example", "frame", "picture"))
-        return (_IMAGES, 1 / per, False) if counted else (_STEP, per, True)
-    if _FPS.search(plain):
-        return _IMAGES, 1.0, False
-    if each := _TIME_EACH.search(plain):
-        seconds = numerals.SECONDS[each["unit"]]
-        return ("median_epoch_s" if each["what"] == "epoch" else _STEP), seconds, False
-    if unit := _UNIT.search(plain):
-        seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
-        return ("median_epoch_s" if _EPOCH.search(plain) else _STEP), seconds, False
-    return None
 
 
 def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> None:
     """Take a column of times for the step, in the unit by which rate x time is the batch size."""
     places = {column.holds: grid.header.index(column.name) for column in proposed.columns}
-    if _TIMED.search(_plain(name)) and _STEP not in places and {_IMAGES, BATCH_SIZE} <= places.keys():
+    if _TIMED.search(header_words(name)) and STEP not in places and {IMAGES, BATCH_SIZE} <= places.keys():
         found = [
-            [number_in(row[place], proposed.decimal) for place in (places[_IMAGES], index, places[BATCH_SIZE])]
+            [number_in(row[place], proposed.decimal) for place in (places[IMAGES], index, places[BATCH_SIZE])]
             for row in grid.rows
             if len(row) == len(grid.header)
         ]
@@ -412,25 +349,29 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
             holding = sum(abs(ratio * seconds - 1) < _NEAR for ratio in ratios)
             if ratios and abs(middle * seconds - 1) < _NEAR:
                 why = f"in {unit}, rate x time is the batch size in {holding} of {len(ratios)} rows"
-                proposed.take(PrintedColumn(name=name, holds=_STEP, scale=seconds), why)
+                proposed.take(PrintedColumn(name=name, holds=STEP, scale=seconds), why)
                 return
-    if _OTHER.search(_without_scatter(name)):
+    if is_no_mean(name):
         proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
         return
-    without = "no unit in its header" if _TIMED.search(_plain(name)) or _RATED.search(_plain(name)) else "not known"
+    without = (
+        "no unit in its header"
+        if _TIMED.search(header_words(name)) or _RATED.search(header_words(name))
+        else "not known"
+    )
     proposed.evidence.append(Taken(name, "", without))
 
 
 def batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
     """The batch size that rate x time is in every row; 0 where the rows differ, or either is not in the table."""
     places = {column.holds: column for column in proposed.columns}
-    if not {_IMAGES, _STEP} <= places.keys():
+    if not {IMAGES, STEP} <= places.keys():
         return 0
     found = []
     for row in grid.rows:
         if len(row) == len(grid.header):
-            rate, time = (row[grid.header.index(places[holds].name)] for holds in (_IMAGES, _STEP))
+            rate, time = (row[grid.header.index(places[holds].name)] for holds in (IMAGES, STEP))
             if (images := number_in(rate, proposed.decimal)) and (step := number_in(time, proposed.decimal)):
-                found.append(places[_IMAGES].converted(images) * places[_STEP].converted(step))
+                found.append(places[IMAGES].converted(images) * places[STEP].converted(step))
     batch = round(statistics.median(found)) if found else 0
     return batch if batch and all(abs(each / batch - 1) < _NEAR for each in found) else 0

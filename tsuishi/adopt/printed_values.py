@@ -38,6 +38,12 @@ _HARDWARE = re.compile(
     r"|raspberry|graviton|apple|m[1-4]|cpu)\b",
     re.IGNORECASE,
 )
+# Words of such a name, all that it may have: a number, and these.
+_OF_HARDWARE = re.compile(
+    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|rx|arc|xeon|gold|silver|ryzen|epyc|core|ti|super|xp"
+    r"|xt|xtx|pcie|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
+    re.IGNORECASE,
+)
 # A heading with more words is a sentence, and no name of hardware.
 _MOST_WORDS = 8
 # Words of a header that are part of no network's name: quantities, units, statistics.
@@ -56,6 +62,11 @@ def plain(text: str) -> str:
 def is_hardware(text: str) -> bool:
     """Whether a text has a word of the names of processors and machines."""
     return plain(text) != "cpu" and _HARDWARE.search(text.replace("_", " ")) is not None
+
+
+def is_hardware_alone(text: str) -> bool:
+    """Whether a text is the name of a card or processor and nothing else: "V100 price ($)" is not."""
+    return is_hardware(text) and all(map(_OF_HARDWARE.fullmatch, re.findall(r"\w+|[^\w\s()/.,-]", text)))
 
 
 class PrintedValues:

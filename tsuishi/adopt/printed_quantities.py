@@ -1,0 +1,97 @@
+"""The quantity and its unit in what people print: a header, a cell, a heading."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tsuishi.specs import numerals
+
+STEP, IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
+
+_RATE = re.compile(
+    r"\b(?P<what>images?|imgs?|im|inf|inferences?|samples?|examples?|frames|pictures|tokens?|its?|iter|iterations?|steps?|batch(?:es)?)"
+    r" ?(?:/|per) ?(?P<per>s|secs?|seconds?|min|minutes?)\b"
+)
+_FPS = re.compile(r"\bfps\b")
+_TIME_EACH = re.compile(
+    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min) ?(?:/|per) ?(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
+)
+_UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
+# Times and rates that are no mean of a whole step.
+_OTHER = re.compile(
+    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|min|compile|load|loading|warm|first|speed-?up)\b|\d\d ?%"
+)
+_EPOCH = re.compile(r"\bepochs?\b")
+# The unit in a cell: 31.3ms, 356 img/s.
+_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
+# A part of a heading that is a unit and nothing else; and words of headings of other quantities.
+_UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
+_OTHER_QUANTITY = re.compile(
+    r"\b(?:accuracy|top ?-?[15]|memory|param\w*|flops|gflops|power|watts?|price|cost|speed-?ups?|relative|normali[sz]ed"
+    r"|size|energy|loss|error|efficiency)\b|[%$€]|\bg[i]?b\b"
+)
+# A quantity, the factor to its unit, and whether the number is turned round.
+PrintedQuantity = tuple[str, float, bool]
+
+
+def header_words(header: str) -> str:
+    """A header in lower case, with spaces for underscores and between words of CamelCase."""
+    parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", header).lower()
+    return " ".join(re.sub(r"[_*:]+", " ", parted).split())
+
+
+def _without_scatter(header: str) -> str:
+    """A plain header without the scatter that its cells have behind the number: "images/s (mean±std)"."""
+    return re.sub(r"\(?(?:mean ?)?(?:±|\+/?-) ?(?:std|sd|se|ci|\d\d ?%)?\)?", "", header_words(header)).strip()
+
+
+def is_no_mean(header: str) -> bool:
+    """Whether a header is of times or rates that are no mean of a whole step."""
+    return _OTHER.search(_without_scatter(header)) is not None
+
+
+def quantity_of(header: str) -> PrintedQuantity | None:
+    """The quantity in a header or a heading with its unit; None without."""
+    plain = _without_scatter(header)
+    if _OTHER.search(plain):
+        return None
+    if rate := _RATE.search(plain):
+        per = numerals.SECONDS[rate["per"] if rate["per"] in numerals.SECONDS else rate["per"].rstrip("s")]
+        if rate["what"].startswith("token"):
+            return _TOKENS, 1 / per, False
+        counted = rate["what"].startswith(("im", "inf", "sample", "example", "frame", "picture"))
+        return (IMAGES, 1 / per, False) if counted else (STEP, per, True)
+    if _FPS.search(plain):
+        return IMAGES, 1.0, False
+    if each := _TIME_EACH.search(plain):
+        seconds = numerals.SECONDS[each["unit"]]
+        return ("median_epoch_s" if each["what"] == "epoch" else STEP), seconds, False
+    if unit := _UNIT.search(plain):
+        seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
+        return ("median_epoch_s" if _EPOCH.search(plain) else STEP), seconds, False
+    return None
+
+
+def quantity_of_unit(unit: str) -> PrintedQuantity | None:
+    """The quantity of numbers of which a unit alone is said: "ms", "img/s"."""
+    return quantity_of(f"time ({unit})") or quantity_of(unit)
+
+
+def units_in(cells: Iterable[str]) -> set[str]:
+    """The units that stand behind the numbers of cells."""
+    return {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
+
+
+def quantity_of_headings(headings: Sequence[str]) -> tuple[PrintedQuantity | None, str]:
+    """The quantity of the nearest heading with a unit, which is the last, and that heading.
+
+    A heading of another quantity, or of two, ends the search.
+    """
+    for text in reversed(headings):
+        plain = header_words(text)
+        parts = [part.strip() for part in re.split(r"[,;:()\[\]]| [-–—] ", plain) if part.strip()]
+        units = [part for part in parts if re.fullmatch(_UNIT_ALONE, part)]
+        if _OTHER_QUANTITY.search(plain) or len(units) > 1:
+            break
+        if units and not any(quantity_of(part) for part in parts if part not in units):
+            return quantity_of_unit(units[0]), text
+    return None, ""
