@@ -2,10 +2,9 @@
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
 
 from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
-from tsuishi.machine.data_sheets import DataSheet, Precision, sheets_of_printed
+from tsuishi.machine.data_sheets import DataSheet, fastest_of, sheets_of_printed
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
 
@@ -31,11 +30,8 @@ def _multiply_adds(networks: Mapping[str, NetworkFacts]) -> dict[str, int]:
 def _peak(title: str, sheets: Sequence[DataSheet]) -> dict[str, float]:
     """FLOP/s by precision of the card that a line's title names first; empty where no data sheet has it."""
     found = sheets_of_printed(title, sheets)
-    if not found:
-        return {}
-    # Of cards of one name the fastest counts.
-    peaks = {key: max(sheet.peak_tflops.get(key, 0.0) for sheet in found) for key in get_args(Precision)}
-    return {precision: peaks[key] * 1e12 for precision, key in _ARITHMETIC.items() if peaks[key]}
+    peaks = {precision: fastest_of(found, key) for precision, key in _ARITHMETIC.items()}
+    return {precision: fastest[1] for precision, fastest in peaks.items() if fastest}
 
 
 def _line(table: Numbers) -> str:

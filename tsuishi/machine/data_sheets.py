@@ -64,6 +64,15 @@ def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSh
     return [sheet for sheet in sheets if any(name in _spellings(of) and _fits(form, of) for of in sheet.names)]
 
 
+def fastest_of(sheets: Iterable[DataSheet], precision: str) -> tuple[DataSheet, float] | None:
+    """The card with the highest peak of products of this precision, and this peak in FLOP/s; None where none has one.
+
+    Of cards of one name the fastest counts, where a text does not say which it is.
+    """
+    peaks = [(sheet, 1e12 * of) for sheet in sheets for name, of in sheet.peak_tflops.items() if name == precision]
+    return max(peaks, key=lambda each: (each[1], each[0].memory_gb_per_s), default=None)
+
+
 def _parts(card: str) -> tuple[str, set[str]]:
     """The letters and digits of a name, and apart from them its words of form and memory: PCIE, SXM2, 40GB."""
     words = re.split(r"[\W_]+", re.sub(r"(?i)\bpci-e\b", "PCIe", re.sub(r"(?i)(\d) ?GB\b", r"\1GB", card)))

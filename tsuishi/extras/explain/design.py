@@ -100,8 +100,8 @@ def bars(
         both = tuple(signs[first][corner] * signs[second][corner] for corner in every)
         mixed.setdefault(both, []).append(f"{factors[first].name} x {factors[second].name}")
     for both, pairs in mixed.items():
-        depends, mixed_up = t("how far the effect of one depends on the other"), t("their sum: they are not separated")
-        named.append((" + ".join(pairs), mixed_up if len(pairs) > 1 else depends))
+        depends = t("how far the effect of one depends on the other")
+        named.append((" + ".join(pairs), t("their sum: they are not separated") if len(pairs) > 1 else depends))
         sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
     level = ERROR / len(sizes)
     tested = [

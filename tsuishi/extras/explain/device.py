@@ -21,7 +21,7 @@ from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
-from tsuishi.machine.data_sheets import DataSheet, sheets_of_printed
+from tsuishi.machine.data_sheets import DataSheet, fastest_of, sheets_of_printed
 from tsuishi.report.parts.wording import digits
 from tsuishi.specs.suite import known_suites
 
@@ -48,12 +48,11 @@ def limits_of_card(
     found = sheets_of_printed(hardware, sheets)
     if not found:
         return None, f"images/compatibility.toml has no data sheet of '{hardware}'"
-    peaks = [{str(name): tflops for name, tflops in sheet.peak_tflops.items()} for sheet in found]
-    of_precision = [(of.get(product_of(precision), 0.0), sheet) for of, sheet in zip(peaks, found, strict=True)]
-    peak, sheet = max(of_precision, key=lambda each: (each[0], each[1].memory_gb_per_s))
-    if not peak:
+    fastest = fastest_of(found, product_of(precision))
+    if fastest is None:
         return None, f"the data sheet of '{hardware}' has no {product_of(precision)}"
-    most = {"flops_per_s": peak * 1e12, "bytes_per_s": sheet.memory_gb_per_s * 1e9}
+    sheet, peak = fastest
+    most = {"flops_per_s": peak, "bytes_per_s": sheet.memory_gb_per_s * 1e9}
     which = f", a {sheet.names[0]} of {sheet.power_limit_w:g} W as the fastest of this name" if found[1:] else ""
     return Limits(most=most, origin=f"by its data sheet{which}"), ""
 

@@ -84,9 +84,11 @@ def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
 
 def _explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
     terms, end = _terms(evidence, asked)
-    by_device, why_not = (_of_device(evidence, asked, end), t("its limits, or the work of a step, were not measured"))
+    by_device = _of_device(evidence, asked, end)
     found = bars(asked.factors(evidence.words.usual), terms, asked.value, by_device)
-    return found, "" if by_device else asked.why_no_limits or why_not
+    if by_device:
+        return found, ""
+    return found, asked.why_no_limits or t("its limits, or the work of a step, were not measured")
 
 
 @dataclass(frozen=True)
