@@ -19,7 +19,7 @@ import sys
 import traceback
 
 import frameworks
-from common import cuda_devices, launch
+from common import cuda_devices, launch, process
 from common.request import Fields, Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -62,6 +62,7 @@ def asked(arguments):
     if len(arguments) != 1:
         raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
     values = Fields("request", json.loads(arguments[0]))
+    process.arrange(Fields("process", values.get("process", {})))
     experiment = importlib.import_module("experiments." + values.one_of("experiment", experiments()))
     return experiment, getattr(experiment, "read", Request)(values)
 

@@ -120,7 +120,7 @@ def _key(question: Question) -> str:
 
 def _axes(case: Case) -> dict[str, Any]:
     """The axes for the workload. The name of the suite is left out, because it changes no answer."""
-    return {name: value for name, value in case.values.items() if name != SUITE}
+    return {name: value for name, value in case.for_workload.items() if name != SUITE}
 
 
 def _file(ready: Ready, checkout: Checkout, cache: Path, machine: str, accelerator: Accelerator) -> Path:

@@ -163,7 +163,8 @@ class Runner:
         return TrialOrder(
             **specification,
             run_id=self._run.id,
-            given=trial.case.values,
+            given=trial.case.for_workload,
+            process=trial.case.process,
             framework=framework_of(ready.environment),
             gpus=gpus_for(trial, self._nvml.gpus),
             script=trial.script and with_its_data(trial.script, self._settings.cache),

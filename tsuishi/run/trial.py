@@ -33,7 +33,7 @@ KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 class TrialOrder(Trial):
     """A trial with everything that decides how a machine runs it, as data.
 
-    `given`: all axes of the suite, for the workload. `framework`: the name that the workload imports; None if the
+    `given`: all axes of the suite, for the workload, without the settings of its `process`. `framework`: the name that the workload imports; None if the
     workload itself looks for a framework. `gpus`: the trial's GPUs.
     """
 
@@ -42,6 +42,7 @@ class TrialOrder(Trial):
     workload: str
     timeout_s: float
     given: Axes
+    process: dict[str, Any] = {}
     framework: str | None
     gpus: tuple[Gpu, ...]
     script: ScriptOrder | None
@@ -64,6 +65,7 @@ class TrialOrder(Trial):
         script = {WORKLOAD: self.script.content(place_of)} if self.script else {}
         return {
             **script,
+            **({"process": self.process} if self.process else {}),
             "experiment": self.workload,
             "case": self.given,
             "framework": self.framework,

@@ -93,6 +93,10 @@ class Axis(toml.Spec):
     in_fits: bool = False
     # Values with which a case computes on the CPU, in every environment.
     on_cpu: tuple[Value, ...] = ()
+    # A setting of the process, which workloads do not know: the environment variables that have its value, except the
+    # usual value; or the number of CPUs that the process may use.
+    variables: tuple[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
+    is_cpus: bool = False
     # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
     levels: dict[str, str] = {}
 
@@ -102,9 +106,16 @@ class Axis(toml.Spec):
             raise ValueError(f"axis '{self.name}': tables have a column of that name; give it another")
         if bool(self.values) == bool(self.type):
             raise ValueError(f"axis '{self.name}': give 'values', a list of names, or 'type'")
+        if self.is_cpus and (self.variables or not self.is_number):
+            raise ValueError(f"axis '{self.name}': is_cpus: the number of CPUs is a whole number, and no variable")
         if self.usual is not None and (problem := self.problem(self.usual)):
             raise ValueError(f"axis '{self.name}': usual: {problem}")
         return self
+
+    @property
+    def is_of_process(self) -> bool:
+        """Whether it is a setting of the process, which workloads do not know."""
+        return self.is_cpus or bool(self.variables)
 
     @property
     def is_number(self) -> bool:

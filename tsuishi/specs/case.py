@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import toml
+
+if TYPE_CHECKING:
+    from tsuishi.specs.axes import Axis
 
 Value = str | int
 
@@ -26,12 +29,13 @@ class Case:
     """A combination of values of a suite's axes. The environment is not part of a case.
 
     Vocabulary.case makes it, or the records of a run do. `given` are all axes that the suite gives with their values,
-    in canonical order, for the workload. `items` are those of them that identify the case: usual values are left out
-    where ids leave them out.
+    in canonical order. `items` are those of them that identify the case: usual values are left out where ids leave them
+    out. `of_process` are those that are settings of the process; the workload gets the others.
     """
 
     items: tuple[tuple[str, Value], ...]
     given: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+    of_process: "tuple[Axis, ...]" = field(default=(), compare=False)
 
     @cached_property
     def axes(self) -> dict[str, Any]:
@@ -42,6 +46,20 @@ class Case:
     def values(self) -> dict[str, Any]:
         """Every axis that the suite gives, usual values too, in canonical order."""
         return dict(self.given or self.items)
+
+    @property
+    def for_workload(self) -> dict[str, Any]:
+        """The values that the workload reads."""
+        others = {axis.name for axis in self.of_process}
+        return {name: value for name, value in self.values.items() if name not in others}
+
+    @property
+    def process(self) -> dict[str, Any]:
+        """The settings of the process, for suites/workloads/common/process.py; empty without such axes."""
+        given = [(axis, value) for axis in self.of_process if (value := self.values[axis.name]) != axis.usual]
+        variables = {variable: str(value) for axis, value in given for variable in axis.variables}
+        cpus = {"cpus": value for axis, value in given if axis.is_cpus}
+        return {**cpus, "variables": variables} if variables else cpus
 
     @cached_property
     def id(self) -> str:

@@ -131,7 +131,8 @@ class Vocabulary:
                 raise ValueError(f"key '{name}' is missing; add it")
         self.check(given)
         ordered = tuple((name, given[name]) for name in self.axes if name in given)
-        return Case(tuple((name, value) for name, value in ordered if self.axes[name].is_said(value, "id")), ordered)
+        said = tuple((name, value) for name, value in ordered if self.axes[name].is_said(value, "id"))
+        return Case(said, ordered, self._of_process(given))
 
     def cases(self, axes: Mapping[str, Sequence[Value]]) -> Iterator[Case]:
         """The product of the axes; the last axis changes fastest. Raises ValueError as `case` does."""
@@ -145,9 +146,14 @@ class Vocabulary:
         items = [
             [((name, value), self.axes[name].is_said(value, "id")) for value in values] for name, values in axes.items()
         ]
+        of_process = self._of_process(axes)
         for combined in itertools.product(*items):
             ordered = [combined[index] for index in order]
-            yield Case(tuple(item for item, said in ordered if said), tuple(item for item, _ in ordered))
+            said = tuple(item for item, said in ordered if said)
+            yield Case(said, tuple(item for item, _ in ordered), of_process)
+
+    def _of_process(self, names: Iterable[str]) -> tuple[Axis, ...]:
+        return tuple(axis for name in names if (axis := self.axes[name]).is_of_process)
 
     def completed(self, cases: Mapping[str, Mapping[str, Value]]) -> dict[str, dict[str, Value]]:
         """The cases with usual values that ids leave out. Keys are any; a case is its values by axis.
