@@ -14,7 +14,7 @@ from tsuishi.base.language import speaking
 from tsuishi.report.parts.columns import tables
 from tsuishi.report.parts.wording import case_text, header, worded
 from tsuishi.results import schema
-from tsuishi.specs.axes import TAKEN
+from tsuishi.specs.axes import TAKEN, Axis
 from tsuishi.specs.case import Value
 from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
@@ -268,3 +268,21 @@ def test_the_page_for_users_has_every_name_that_no_axis_can_have() -> None:
     page = (Checkout().root / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
     listed = page.partition("these names are refused:")[2].partition("```text\n")[2].partition("```")[0]
     assert listed.split() == sorted(TAKEN)
+
+
+def test_settings_of_the_process_identify_a_case_and_its_workload_does_not_get_them() -> None:
+    axes = {"suite": "bench", "protocol": "steady", "cpus": 1, "threads": 2, "instructions": "default", "onednn": "0"}
+    case = WORDS.case(axes)
+    assert case.for_workload == {"suite": "bench", "protocol": "steady"}
+    threads = dict.fromkeys(WORDS.axes["threads"].variables, "2")
+    assert case.process == {"cpus": 1, "variables": {**threads, "TF_ENABLE_ONEDNN_OPTS": "0"}}
+    assert [*case.axes] == ["suite", "protocol", "cpus", "threads", "onednn"]
+    (same,) = WORDS.cases({name: (value,) for name, value in axes.items()})
+    assert (same, same.process, same.for_workload) == (case, case.process, case.for_workload)
+    assert not WORDS.case({"suite": "bench", "protocol": "steady", "onednn": "default"}).process
+
+
+def test_a_number_of_cpus_is_a_number_and_no_variable() -> None:
+    for wrong in ({"type": "name"}, {"type": "whole number", "variables": ("OMP_NUM_THREADS",)}):
+        with pytest.raises(ValueError, match="axis 'cores_of': is_cpus: the number of CPUs is a whole number, and no"):
+            Axis.model_validate({"name": "cores_of", "label": {"en": "cores"}, "is_cpus": True, **wrong})

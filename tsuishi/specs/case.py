@@ -58,8 +58,8 @@ class Case:
         """The settings of the process, for suites/workloads/common/process.py; empty without such axes."""
         given = [(axis, value) for axis in self.of_process if (value := self.values[axis.name]) != axis.usual]
         variables = {variable: str(value) for axis, value in given for variable in axis.variables}
-        cpus = {"cpus": value for axis, value in given if axis.is_cpus}
-        return {**cpus, "variables": variables} if variables else cpus
+        cpus = next((value for axis, value in given if axis.is_cpus), None)
+        return {name: value for name, value in (("cpus", cpus), ("variables", variables)) if value}
 
     @cached_property
     def id(self) -> str:

@@ -8,11 +8,24 @@ from collections.abc import Callable
 
 import pytest
 
-from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.variances import pool
 from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain.difference import Difference
 from tsuishi.extras.explain.sections import drawing
 
+PRINTED = Difference(
+    text="200",
+    column="a",
+    case="b",
+    axes={},
+    quantity="step_s",
+    value=200,
+    hardware="",
+    mine={},
+    mine_in="c",
+    theirs_in="c",
+)
 FACTORS = [Factor(name, "on", "off") for name in ("precision", "layout", "threads")]
 
 
@@ -40,7 +53,7 @@ def times(found: list[Bar], *, parts: bool = True) -> dict[str, float]:
 
 def test_a_waterfall_begins_at_the_printed_number_and_each_bar_where_the_last_has_ended() -> None:
     found = bars(FACTORS, measured(planted, 0.0, 0), printed=200.0)
-    rows = drawing(found)["datasets"]["rows"]
+    rows = drawing(found, PRINTED)["datasets"]["rows"]
     assert [row["name"] for row in rows] == ["remainder", "precision", "layout", "threads", "interactions", "mine"]
     assert rows[0]["from"] == 1.0
     assert all(before["to"] == after["from"] for before, after in itertools.pairwise(rows[:-1]))
@@ -135,3 +148,16 @@ def test_a_cause_that_is_no_factor_is_left_and_blames_nobody() -> None:
     found = {bar.name: bar for bar in bars(FACTORS, measured(lambda corner: math.log(3), 0.03, 7), printed=1.0)}
     assert found.pop("remainder").finding == "certain"
     assert "certain" not in {bar.finding for bar in found.values()}
+
+
+@pytest.mark.parametrize("error", [0.02, None])
+def test_of_two_runs_the_remainder_is_what_both_ends_here_do_not_differ_by(error: float | None) -> None:
+    both = Contrast(math.log(3.0), error, 10.0)
+    found = bars(FACTORS, measured(planted, 0.01, 5), both)
+    whole = math.prod(times(found).values())
+    assert whole == pytest.approx(3.0)
+    (left,) = [bar for bar in found if bar.name == "remainder"]
+    assert left.words == "what differs beside these settings"
+    assert math.exp(left.size.value) == pytest.approx(3.0 / (1.5 * 0.8 * 1.1), rel=0.05)
+    # Without the scatter between sessions it has no interval, and nothing is said of it.
+    assert (left.finding, left.size.error is None) == (("undecided", True) if error is None else ("certain", False))

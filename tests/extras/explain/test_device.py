@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extras.explain.test_design import FACTORS, measured, planted, times
+from tests.extras.explain.test_design import FACTORS, PRINTED, measured, planted, times
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.intervals import Term
@@ -114,7 +114,7 @@ def test_the_device_takes_its_part_from_the_remainder() -> None:
     assert {bar.name: bar.level for bar in found if bar.name != "device"} == {
         bar.name: bar.level for bar in bars(FACTORS, terms, 10.0)
     }
-    rows = drawing(found)["datasets"]["rows"]
+    rows = drawing(found, PRINTED)["datasets"]["rows"]
     assert [row["name"] for row in rows][:3] == ["remainder", "device", "precision"]
 
 

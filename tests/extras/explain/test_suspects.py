@@ -1,5 +1,6 @@
 """Two runs beside each other: how much slower the second is, and what differs in their records."""
 
+import os
 import re
 from pathlib import Path
 
@@ -38,6 +39,35 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
 
     differs = invoke(root, "explain", runs["first"], "--beside", runs["changed"])
     rows = differs.stdout.partition("to separate it")[2].strip().splitlines()
-    assert len(rows) == 1
+    assert rows[1:] == ["nothing is measured: nothing that differs can be set on one machine"]
     assert rows[0].startswith("code of the workload behave ")
     assert rows[0].endswith("measure with one version of the code")
+
+
+def test_another_number_of_cpus_is_measured_and_the_report_says_it(tmp_path: Path) -> None:
+    root, every = checkout(tmp_path, "ok"), os.sched_getaffinity(0)
+    assert len(every) > 1, "the test needs two CPUs"
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        run(root, "one")
+    finally:
+        os.sched_setaffinity(0, every)
+    run(root, "all")
+    runs = {path.name.rpartition("-")[2]: path.name for path in (root / "results").iterdir()}
+
+    given = ("--beside", runs["all"], "--engine", "host", "--in", str(tmp_path / "check"))
+    done = invoke(root, "explain", runs["one"], *given)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rf"^usable cores +1 +{len(every)} +measured here", done.stdout, re.M), done.stdout
+    assert f"differs: cpus: {len(every)} in place of 1" in done.stdout
+    # What the workload does takes as long on one CPU.
+    bars = dict(re.findall(r"^\| (\w+) \| ([\d.]+)", done.stdout, re.M))
+    assert {*bars} == {"cpus", "remainder"}
+    assert 0.5 < float(bars["cpus"]) < 2
+    (whole,) = re.findall(r"^The second run takes ([\d.]+) times as long", done.stdout, re.M)
+    assert float(whole) == pytest.approx(float(bars["cpus"]) * float(bars["remainder"]), rel=0.02)
+    (page,) = (tmp_path / "check" / "reports" / "out").glob("*explain*")
+    assert f"Why {runs['all']} takes another time than {runs['one']}" in (page / "report.md").read_text()
+
+    unknown = invoke(root, "explain", runs["one"], *given, "--row", "batch_size=7")
+    assert "--row batch_size=7: both runs have no such case; they have protocol=steady" in unknown.stderr

@@ -22,6 +22,7 @@ from typing import Literal
 from tsuishi.base.language import t
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region, Term
+from tsuishi.estimates.variances import Pool
 
 # The factors whose corners are all measured, and the most that are separated: more have no fraction of sixteen corners.
 _FULL = 4
@@ -72,11 +73,12 @@ def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
 
 
 def bars(
-    factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float, device: Bar | None = None
+    factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float | Contrast, device: Bar | None = None
 ) -> list[Bar]:
     """The bars of a waterfall: the device, main effects, interactions (of three to seven factors), a remainder; pairs.
 
-    terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0.
+    terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0; or of
+    two runs the logarithm of the second over the first: the remainder is this ratio over the ratio of both ends here.
     """
     every, count = list(terms), len(factors)
     signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
@@ -90,10 +92,9 @@ def bars(
         if any(abs(weight) > 1e-12 for weight in rest.values()):  # eight factors take all that sixteen corners say
             named.append((t("interactions"), t("the difference of the ends without the bars above")))
             sizes.append(_sum(rest, terms))
-    left = contrast([(1.0, terms[every[-1]])])
-    what = t("their settings here, over the printed number")
-    named.append((t("remainder"), what if device else t("{what}, with the device", what=what)))
-    sizes.append(left._replace(value=left.value - math.log(printed) - (device.size.value if device else 0.0)))
+    what, left = _remainder(terms[every[0]], terms[every[-1]], printed, device)
+    named.append((t("remainder"), what))
+    sizes.append(left)
     parts = len(sizes)
     mixed: dict[tuple[float, ...], list[str]] = {}
     for first, second in itertools.combinations(range(count), 2):
@@ -109,6 +110,18 @@ def bars(
         for number, (words, size) in enumerate(zip(named, sizes, strict=True))
     ]
     return [device, *tested] if device else tested
+
+
+def _remainder(mine: Term, theirs: Term, printed: float | Contrast, device: Bar | None) -> tuple[str, Contrast]:
+    """What the remainder is, and its size. mine, theirs: the ends."""
+    if isinstance(printed, Contrast):
+        scatter = None if printed.error is None else Pool(printed.error**2, printed.freedom)
+        between = Term(printed.value, 1, scatter)
+        return t("what differs beside these settings"), contrast([(1.0, between), (-1.0, mine), (1.0, theirs)])
+    left = contrast([(1.0, theirs)])
+    what = t("their settings here, over the printed number")
+    what = what if device else t("{what}, with the device", what=what)
+    return what, left._replace(value=left.value - math.log(printed) - (device.size.value if device else 0.0))
 
 
 def _sum(weights: Mapping[Corner, float], terms: Mapping[Corner, Term]) -> Contrast:

@@ -12,7 +12,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import t
 from tsuishi.base.toml import Record
-from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corners
@@ -28,8 +28,22 @@ from tsuishi.verdicts.evidence import Evidence
 NAME = "explain"
 
 
+class Between(Record):
+    """Two runs: their ids, and the second over the first, as a logarithm with its error (None: no scatter known)."""
+
+    first: str
+    second: str
+    ratio: Annotated[float, Field(ge=-100, le=100)]
+    error: Annotated[float, Field(ge=0, le=1e30)] | None
+    freedom: Annotated[float, Field(ge=0, le=1e30)]
+
+    @property
+    def contrast(self) -> Contrast:
+        return Contrast(self.ratio, self.error, self.freedom)
+
+
 class Difference(Record):
-    """A printed number, and the settings of mine that differ from its own.
+    """A printed number, and the settings of mine that differ from its own; or two runs, where mine is the second.
 
     `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `limits`: of the
     printed card by its data sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it.
@@ -48,6 +62,7 @@ class Difference(Record):
     limits: device.Limits | None = None
     my_limits: device.Limits | None = None
     why_no_limits: str = ""
+    between: Between | None = None
 
     def factors(self, usual: Mapping[str, Value]) -> list[Factor]:
         """The settings that differ, in the order of `corners`. usual: the usual values of axes."""
@@ -85,8 +100,9 @@ def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
 def _explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
     terms, end = _terms(evidence, asked)
     by_device = _of_device(evidence, asked, end)
-    found = bars(asked.factors(evidence.words.usual), terms, asked.value, by_device)
-    if by_device:
+    printed = asked.between.contrast if asked.between else asked.value
+    found = bars(asked.factors(evidence.words.usual), terms, printed, by_device)
+    if by_device or asked.between:
         return found, ""
     return found, asked.why_no_limits or t("its limits, or the work of a step, were not measured")
 

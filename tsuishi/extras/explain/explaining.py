@@ -1,7 +1,6 @@
 """`invoke explain`: both ends and corners between them are measured, and the bars are printed and reported."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,27 +34,33 @@ def explain(chain: Chain) -> None:
     number = found.number
     theirs = check.nearest_environments(found)[0]
     asked = _asked(chain, found, theirs)
-    factors = asked.factors(chain.session.words.usual)
-    if not (factors or asked.limits):
+    if not (asked.factors(chain.session.words.usual) or asked.limits):
         raise UserError(
             f"nothing differs from the printed case ({number.case}, in {theirs.name}), and the device has no bar "
             f"({asked.why_no_limits}): say what differs, by --mine axis=value,axis=value or --mine-env; `check` "
             "measures the case as it is printed"
         )
+    say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
+    if found.doubt:
+        say(f"in doubt: {found.doubt}")
+    measure(chain, found, asked)
+
+
+def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
+    """Measure the corners, print the bars, and report them."""
+    number, say = found.number, chain.session.screen.say
     inner, suite = check.prepare(chain, found)
-    _widen(inner.suites / f"{suite}.toml", asked.mine)
+    _widen(inner.suites / f"{suite}.toml", asked)
     suites = [suite]
     if asked.limits and not asked.my_limits:
         of_limits = device.suite_of_limits(chain.session.checkout.suites)
         device.narrow(of_limits, inner.suites / of_limits.name, str(number.axes.get("precision", "")))
         suites.append(of_limits.stem)
-    say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
-    if found.doubt:
-        say(f"in doubt: {found.doubt}")
-    for factor in factors:
+    for factor in asked.factors(chain.session.words.usual):
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
-    environments = ",".join(dict.fromkeys((theirs.name, asked.mine_in)))
+    environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
     measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
+    measured["profile"] = found.session.choice.profile
     sub = check.main_job(chain, found, inner, {**measured, "suite": ",".join(suites)})
     sub.session = replace(sub.session, extras={NAME: asked.content()})
     run = check.measured(sub)
@@ -119,12 +124,16 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
     return found
 
 
-def _widen(path: Path, changed: Mapping[str, Value]) -> None:
-    """Give each case of a suite, which has their settings, mine as well: the corners of the design."""
+def _widen(path: Path, asked: Difference) -> None:
+    """Give each case of a suite all corners of the design: with each setting as mine and as theirs."""
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
     groups = tomlkit.aot()
-    for group, corner in itertools.product(document["groups"].unwrap(), corners(len(changed))):
-        mine = {axis: value for (axis, value), is_theirs in zip(changed.items(), corner, strict=True) if not is_theirs}
-        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **mine}}))
+    for group, corner in itertools.product(document["groups"].unwrap(), corners(len(asked.mine))):
+        settings = {
+            axis: asked.axes.get(axis) if is_theirs else mine
+            for (axis, mine), is_theirs in zip(asked.mine.items(), corner, strict=True)
+        }
+        given = {axis: value for axis, value in settings.items() if value is not None}
+        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **given}}))
     document["groups"] = groups
     path.write_text(tomlkit.dumps(document), encoding="utf-8")

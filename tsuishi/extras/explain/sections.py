@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
@@ -29,47 +29,86 @@ def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: S
     try:
         if (asked := difference_of(runs[0])) is None:
             return
-        title = t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column)
+        title = _Words.of(asked).title
         blocks = _blocks(*explained(evidence, asked), asked)
     except UserError as error:
         blocks = [Text(str(error))]
     yield View((Heading(title), *blocks))
 
 
+class _Words(NamedTuple):
+    """How a report calls the ends and the ratio of an explanation: of a printed number, or of two runs."""
+
+    title: str
+    ratio: str
+    last: str
+    scale: str
+    drawing: str
+    caption: str
+    of_intervals: str
+
+    @classmethod
+    def of(cls, asked: Difference) -> "_Words":
+        kept = f"{100 * (1 - ERROR):g}"
+        if asked.between:
+            return cls(
+                t(
+                    "Why {second} takes another time than {first}",
+                    first=asked.between.first,
+                    second=asked.between.second,
+                ),
+                t("second run over first"),
+                t("second run"),
+                t("times the first run (log scale)"),
+                t("From the first run to the second"),
+                t("The bars of the sum, each from the end of the last: from the first run, at 1, to the second."),
+                t("All intervals hold together in {percent} of 100 explanations.", percent=kept),
+            )
+        return cls(
+            t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column),
+            t("mine over printed"),
+            t("mine"),
+            t("times the printed number (log scale)"),
+            t("From the printed number to mine"),
+            t("The bars of the sum, each from the end of the last: from the printed number, at 1, to mine."),
+            t(
+                "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed "
+                "number has none.",
+                percent=kept,
+            ),
+        )
+
+
 def plain(found: Sequence[Bar], why_no_device: str, asked: Difference) -> Iterator[str]:
     """The sentence and the table, for the screen."""
     yield _sentence(found, asked)
     yield ""
-    table = _table(found)
+    table = _table(found, asked)
     for row in (table.columns, ["---"] * len(table.columns), *([cell.text for cell in row] for row in table.rows)):
         yield f"| {' | '.join(row)} |"
     yield ""
-    yield _notes(why_no_device)
+    yield _notes(why_no_device, asked)
 
 
 def _blocks(found: Sequence[Bar], why_no_device: str, asked: Difference) -> list[Block]:
-    caption = t("The bars of the sum, each from the end of the last: from the printed number, at 1, to mine.")
+    words = _Words.of(asked)
     return [
         Text(_sentence(found, asked)),
-        figures.block(drawing(found), t("From the printed number to mine"), "explanation", caption),
-        _table(found),
-        Text(_notes(why_no_device), kind="note"),
+        figures.block(drawing(found, asked), words.drawing, "explanation", words.caption),
+        _table(found, asked),
+        Text(_notes(why_no_device, asked), kind="note"),
     ]
 
 
-def _notes(why_no_device: str) -> str:
-    of_device = t("The bar of the device is computed from limits.")
-    return prose(
-        [
-            t("Effects are those on this machine. The product down to the remainder is mine over printed."),
-            t(
-                "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed "
-                "number has none.",
-                percent=f"{100 * (1 - ERROR):g}",
-            ),
-            t("The device has no bar: {why}.", why=why_no_device) if why_no_device else of_device,
-        ]
-    )
+def _notes(why_no_device: str, asked: Difference) -> str:
+    words, more = _Words.of(asked), ""
+    if asked.between is None:
+        more = t("The bar of the device is computed from limits.")
+    elif asked.between.error is None:
+        more = t("Each run is one session, so the remainder has no interval.")
+    product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
+    no_device = t("The device has no bar: {why}.", why=why_no_device) if why_no_device else more
+    return prose([product, words.of_intervals, no_device])
 
 
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:
@@ -79,6 +118,15 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
     parts = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
     others = ", ".join(bar.name for bar in settings if bar not in named)
     where = t("all that is not named")
+    if asked.between:
+        said = t(
+            "The second run takes {times} times as long ({case}): {parts}; {left} remains, with all that is not named.",
+            times=digits(whole),
+            case=asked.case,
+            parts=", ".join(parts) or t("nothing is certain to explain a part"),
+            left=_ratio(left),
+        )
+        return prose([said, t("Not certain: {names}.", names=others) if others else ""])
     if not any(bar.finding == "computed" for bar in found):
         where = t("{device} and all that is not named", device=asked.hardware or t("the device"))
     said = t(
@@ -93,7 +141,7 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
     return prose([said, t("Not certain: {names}.", names=others) if others else ""])
 
 
-def _table(found: Sequence[Bar]) -> Table:
+def _table(found: Sequence[Bar], asked: Difference) -> Table:
     words = _findings()
     rows = [
         [
@@ -104,7 +152,7 @@ def _table(found: Sequence[Bar]) -> Table:
         ]
         for bar in found
     ]
-    names = [t("bar"), t("mine over printed"), t("finding"), t("what it is")]
+    names = [t("bar"), _Words.of(asked).ratio, t("finding"), t("what it is")]
     return Table(names, rows, title=t("All bars, and how pairs work together"))
 
 
@@ -122,17 +170,18 @@ def _findings() -> dict[Finding, str]:
     }
 
 
-def drawing(found: Sequence[Bar]) -> dict[str, Any]:
+def drawing(found: Sequence[Bar], asked: Difference) -> dict[str, Any]:
     """The bars of the sum, each from where the last has ended: from the printed number, at 1, to mine. Logarithmic."""
+    said = _Words.of(asked)
     *settings, left = [bar for bar in found if bar.is_part]
-    steps, words, whole = [left, *settings], _findings(), t("mine over printed")
+    steps, words, whole = [left, *settings], _findings(), said.ratio
     ends = [math.exp(end) for end in itertools.accumulate((bar.size.value for bar in steps), initial=0.0)]
     rows = [
         {"name": bar.name, "from": begin, "to": end, "finding": words[bar.finding]}
         for bar, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
     ]
-    rows.append({"name": t("mine"), "from": 1.0, "to": ends[-1], "finding": whole})
-    x = {"type": "quantitative", "title": t("times the printed number (log scale)"), "scale": {"type": "log"}}
+    rows.append({"name": said.last, "from": 1.0, "to": ends[-1], "finding": whole})
+    x = {"type": "quantitative", "title": said.scale, "scale": {"type": "log"}}
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 0}}
     colours = [*figures.PALETTE[:2], figures.PALETTE[5], figures.PALETTE[2], figures.PUBLISHED_GREYS[0]]
     color = {

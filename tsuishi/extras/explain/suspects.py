@@ -1,18 +1,8 @@
-"""`invoke explain RUN_A --beside RUN_B`: how much slower B is, and everything that differs in the records of both.
+"""Everything that differs in the records of two runs: suspects, with a way to separate each. Nothing is measured."""
 
-A difference is a suspect and not a cause: nothing is measured here. Each says how it could be separated.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tsuishi.base.errors import UserError
-from tsuishi.commands.chain import Chain
-from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.ratios import as_ratio, mean_ratio
-from tsuishi.estimates.steadiness import STEP_TIMES
-from tsuishi.report.parts.wording import ratio_text
-from tsuishi.results.directory import open_run
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_machine import FACTS, differing, facts, makes_another
@@ -22,6 +12,10 @@ from tsuishi.verdicts.evidence import Evidence
 _HERE = "run both environments on one machine: run-suite --env {},{}"
 _CODE = "measure with one version of the code"
 _SETTING, _MACHINE = "set it alike, and measure again", "not separable on one machine"
+_MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environment"
+# The axis of the number of CPUs that a process may use (suites/axes.toml), and the facts of a machine that it sets.
+CPUS = "cpus"
+_OF_CPUS = ("cpu.usable", "limits.cores", "limits.affinity")
 # The facts of an environment that its name does not say.
 _FIELDS = ("python", "framework", "engine", "engine_version", "lock_sha256", "cuda", "cudnn", "sandbox", "variables")
 # The longest text of a value.
@@ -37,57 +31,13 @@ class Suspect(NamedTuple):
     how: str
 
 
-def explain_runs(chain: Chain) -> None:
-    """Print the ratio of both runs over the cases that both have, and the suspects.
+def suspects(
+    one: Evidence, other: Evidence, pairs: Iterable[tuple[str, str]], measured: Collection[str]
+) -> Iterator[Suspect]:
+    """Everything that differs: the code, the request, the machine, and the environments.
 
-    Raises UserError where they share no case.
+    pairs: the environments of both runs that belong together, by name. measured: the axes that are measured alone.
     """
-    results, words, say = chain.session.settings.results, chain.session.words, chain.session.screen.say
-    names = chain.options.text("table"), chain.options.text("beside")
-    one, other = (Evidence([open_run(results, name)], (), words) for name in names)
-    lines = list(_ratios(one, other))
-    if not lines:
-        raise UserError(f"{names[0]} and {names[1]} share no case with the time of a step")
-    for line in lines:
-        say(line)
-    found = list(suspects(one, other))
-    if found:
-        headers = ("differs", "in the first", "in the second", "to separate it")
-        chain.session.screen.table("Suspects, none of which is measured", headers, found)
-    else:
-        say("their records do not differ: another time, other load, or a cause that no record sees")
-
-
-def _pairs_of_environments(one: Evidence, other: Evidence) -> list[tuple[str, str]]:
-    """The environments that both have; of runs with one environment each, these."""
-    ours, theirs = ([record.name for record in of.environment_records.values()] for of in (one, other))
-    both = [(name, name) for name in dict.fromkeys(ours) if name in theirs]
-    return both or ([(ours[0], theirs[0])] if len({*ours}) == len({*theirs}) == 1 else [])
-
-
-def _ratios(one: Evidence, other: Evidence) -> Iterator[str]:
-    for first, second in _pairs_of_environments(one, other):
-        ours, theirs = _terms(one, first), _terms(other, second)
-        pairs = [(theirs[case], term) for case, term in ours.items() if case in theirs]
-        if pairs:
-            cases = f"geometric mean of {len(pairs)} cases" if len(pairs) > 1 else "one case"
-            where = first if first == second else f"{second} over {first}"
-            times = ratio_text(as_ratio(mean_ratio(pairs)))
-            yield f"the second takes {times} times as long as the first: {cases}, {where}"
-
-
-def _terms(of: Evidence, environment: str) -> dict[str, Term]:
-    """The term of the time of a step of each case in an environment."""
-    found: dict[str, Term] = {}
-    for quantity in STEP_TIMES:
-        for (case_id, column, name), term in of.terms.items():
-            if name == quantity and of.selectable(column)[ENVIRONMENT] == environment:
-                found.setdefault(case_id, term)
-    return found
-
-
-def suspects(one: Evidence, other: Evidence) -> Iterator[Suspect]:
-    """Everything that differs: the code, the request, the machine, and the environments."""
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
@@ -98,11 +48,14 @@ def suspects(one: Evidence, other: Evidence) -> Iterator[Suspect]:
         known = facts(first), facts(second)
         for name in differing(first, second):
             how = _MACHINE if makes_another(name) else _SETTING
+            how = _MEASURED if name in _OF_CPUS and CPUS in measured else how
             label = FACTS[name].label if name in FACTS else name
             yield from _differ(label, known[0].get(name), known[1].get(name), how)
     of_each = [{record.name: record for record in of.environment_records.values()} for of in (one, other)]
-    for ours_name, theirs_name in _pairs_of_environments(one, other):
-        yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name])
+    for ours_name, theirs_name in pairs:
+        how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
+        how = _WITH_ENVIRONMENT if ENVIRONMENT in measured else how
+        yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
 
 
 def _version(run: RunRecord) -> str:
@@ -113,8 +66,7 @@ def _version(run: RunRecord) -> str:
     return f"{run.tsuishi_version} {commit[:12]}{' with changes' if run.git and run.git.dirty else ''}"
 
 
-def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord) -> Iterator[Suspect]:
-    how = _HERE.format(one.name, other.name) if one.name != other.name else _SETTING
+def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str) -> Iterator[Suspect]:
     for field in _FIELDS:
         yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), how)
     named, rest = ([getattr(record, of) or {} for record in (one, other)] for of in ("versions", "packages"))

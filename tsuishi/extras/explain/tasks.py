@@ -13,11 +13,12 @@ def explain(ctx: "ChainContext") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
     Both ends and combinations between them are measured here, in random order within rounds: all of up to four
-    settings, sixteen of five to eight. With --beside, two runs are compared, and nothing is measured.
+    settings, sixteen of five to eight. With --beside, two runs are compared: other environments and other numbers of
+    CPUs are measured here, and everything else that differs is listed.
     """
-    from tsuishi.extras.explain import explaining, suspects
+    from tsuishi.extras.explain import explaining, two_runs
 
     if ctx.chain.options.has("beside"):
-        suspects.explain_runs(ctx.chain)
+        two_runs.explain_runs(ctx.chain)
     else:
         explaining.explain(ctx.chain)

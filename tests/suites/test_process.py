@@ -1,0 +1,43 @@
+"""Settings of the process, made by the real entry before the experiment is imported."""
+
+import json
+import os
+from pathlib import Path
+
+from tests.suites.entry import copied, run
+
+SEEN = """
+import os
+
+CPUS = len(os.sched_getaffinity(0))  # as a framework counts them when it is imported
+
+
+def run(request, emitter):
+    emitter.metric("cpus", CPUS, "CPUs")
+    emitter.metric("threads", int(os.environ.get("OMP_NUM_THREADS", 0)), "threads")
+"""
+
+
+def seen(folder: Path, process: dict[str, object]) -> tuple[int, dict[str, float], str]:
+    workloads = copied(folder)
+    (workloads / "experiments" / "seen.py").write_text(SEEN, encoding="utf-8")
+    request = {"experiment": "seen", "case": {}, "framework": None, "accelerator": "cpu", "settings": {}}
+    code, events, _ = run(workloads, json.dumps({**request, "process": process}), OMP_NUM_THREADS="7")
+    said = next((event["text"] for event in events if event["event"] == "failed"), "")
+    return code, {event["name"]: event["value"] for event in events if event["event"] == "metric"}, said
+
+
+def test_a_framework_sees_the_cpus_and_variables_of_its_case(tmp_path: Path) -> None:
+    code, metrics, _ = seen(tmp_path, {"cpus": 1, "variables": {"OMP_NUM_THREADS": "2"}})
+    assert (code, metrics["cpus"], metrics["threads"]) == (0, 1, 2)
+
+
+def test_without_settings_nothing_changes(tmp_path: Path) -> None:
+    code, metrics, _ = seen(tmp_path, {})
+    assert (code, metrics["cpus"], metrics["threads"]) == (0, len(os.sched_getaffinity(0)), 7)
+
+
+def test_more_cpus_than_there_are_are_unsupported(tmp_path: Path) -> None:
+    code, metrics, said = seen(tmp_path, {"cpus": 100_000})
+    assert (code, metrics) == (0, {})
+    assert said == f"100000 CPUs: this process may use {len(os.sched_getaffinity(0))}"

@@ -1,0 +1,197 @@
+"""`invoke explain RUN_A --beside RUN_B`: how much slower B is, and which differences explain it.
+
+Another environment and another number of CPUs can be had on one machine. They are measured with the case whose time
+differs most, or that --row names: as both runs had them, and in mixtures.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+from tsuishi.base.errors import UserError
+from tsuishi.commands.chain import Chain
+from tsuishi.commands.check import Found
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Contrast, Term
+from tsuishi.estimates.ratios import as_ratio, mean_ratio
+from tsuishi.estimates.steadiness import STEP_TIMES
+from tsuishi.extras.explain import explaining
+from tsuishi.extras.explain.difference import Between, Difference
+from tsuishi.extras.explain.suspects import CPUS, suspects
+from tsuishi.plan.session import Session
+from tsuishi.report.parts.wording import digits, ratio_text
+from tsuishi.results.directory import open_run
+from tsuishi.specs.case import SUITE, Value
+from tsuishi.specs.checkable import CheckableNumber
+from tsuishi.specs.environment import read_environments
+from tsuishi.specs.printed_table import slug
+from tsuishi.specs.selections import ENVIRONMENT
+from tsuishi.specs.suite import Profile, known_suites
+from tsuishi.verdicts.evidence import Evidence
+
+# JSON has no infinity.
+_MOST_FREEDOM = 1e30
+
+
+class Shared(NamedTuple):
+    """The time of a step of a case in both runs: the environments, the terms, and the ratio, all as logarithms."""
+
+    case_id: str
+    quantity: str
+    environments: tuple[str, str]
+    first: Term
+    second: Term
+
+    @property
+    def ratio(self) -> Contrast:
+        """The second over the first."""
+        return ratio(self.second, self.first)
+
+
+def explain_runs(chain: Chain) -> None:
+    """Print the ratio of both runs over the cases that both have, and the suspects; measure those that can be set here.
+
+    Raises UserError where they share no case, and where what can be set cannot be measured.
+    """
+    results, words, say = chain.session.settings.results, chain.session.words, chain.session.screen.say
+    names = chain.options.text("table"), chain.options.text("beside")
+    one, other = (Evidence([open_run(results, name)], (), words) for name in names)
+    pairs = _pairs_of_environments(one, other)
+    shared = [each for pair in pairs for each in _shared(one, other, pair)]
+    if not shared:
+        raise UserError(f"{names[0]} and {names[1]} share no case with the time of a step")
+    for pair in dict.fromkeys(each.environments for each in shared):
+        say(_ratio([each for each in shared if each.environments == pair], pair))
+    chosen = _chosen(chain, one, shared)
+    asked = _difference(chain, one, other, chosen)
+    measured = frozenset() if isinstance(asked, str) else {factor.name for factor in asked.factors(words.usual)}
+    found = list(suspects(one, other, pairs, measured))
+    if not found:
+        say("their records do not differ: another time, other load, or a cause that no record sees")
+        return
+    chain.session.screen.table("Suspects", ("differs", "in the first", "in the second", "to separate it"), found)
+    if isinstance(asked, str):
+        say(f"nothing is measured: {asked}")
+        return
+    say(f"measured here: {asked.case}")
+    (first,) = one.results.runs.values()
+    computed = next(trial.accelerator for trial in first.plan if trial.case_id == chosen.case_id) or "auto"
+    choice = replace(chain.session.choice, profile=cast(Profile, first.profile), accelerator=computed)
+    explaining.measure(chain, _found(asked, one.axes[chosen.case_id], replace(chain.session, choice=choice)), asked)
+
+
+def _pairs_of_environments(one: Evidence, other: Evidence) -> list[tuple[str, str]]:
+    """The environments that both have; of runs with one environment each, these."""
+    ours, theirs = ([record.name for record in of.environment_records.values()] for of in (one, other))
+    both = [(name, name) for name in dict.fromkeys(ours) if name in theirs]
+    return both or ([(ours[0], theirs[0])] if len({*ours}) == len({*theirs}) == 1 else [])
+
+
+def _shared(one: Evidence, other: Evidence, pair: tuple[str, str]) -> Iterator[Shared]:
+    ours, theirs = _terms(one, pair[0]), _terms(other, pair[1])
+    for case, (quantity, term) in ours.items():
+        if case in theirs and theirs[case][0] == quantity:
+            yield Shared(case, quantity, pair, term, theirs[case][1])
+
+
+def _terms(of: Evidence, environment: str) -> dict[str, tuple[str, Term]]:
+    """The quantity and the term of the time of a step of each case in an environment."""
+    found: dict[str, tuple[str, Term]] = {}
+    for quantity in STEP_TIMES:
+        for (case_id, column, name), term in of.terms.items():
+            if name == quantity and of.selectable(column)[ENVIRONMENT] == environment:
+                found.setdefault(case_id, (quantity, term))
+    return found
+
+
+def _ratio(shared: list[Shared], pair: tuple[str, str]) -> str:
+    cases = f"geometric mean of {len(shared)} cases" if len(shared) > 1 else "one case"
+    where = pair[0] if pair[0] == pair[1] else f"{pair[1]} over {pair[0]}"
+    times = ratio_text(as_ratio(mean_ratio([(each.second, each.first) for each in shared])))
+    return f"the second takes {times} times as long as the first: {cases}, {where}"
+
+
+def _chosen(chain: Chain, one: Evidence, shared: list[Shared]) -> Shared:
+    """The case that --row names, else the case whose time differs most. Raises UserError where --row names none."""
+    words = chain.options.text("row").split()
+
+    def said(each: Shared) -> str:
+        return " ".join(f"{axis}={value}" for axis, value in one.axes[each.case_id].items())
+
+    fit = [each for each in shared if all(word in said(each) for word in words)]
+    if not fit:
+        cases = "; ".join(dict.fromkeys(_case(one, each.case_id) for each in shared[:5]))
+        raise UserError(f"--row {' '.join(words)}: both runs have no such case; they have {cases}")
+    return max(fit, key=lambda each: abs(each.ratio.value))
+
+
+def _case(of: Evidence, case_id: str) -> str:
+    """A case without its suite and usual values."""
+    known = of.words.axes
+    axes = {axis: value for axis, value in of.axes[case_id].items() if axis != SUITE and value != known[axis].usual}
+    return ", ".join(f"{axis}={value}" for axis, value in axes.items())
+
+
+def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) -> Difference | str:
+    """What is to be explained by measuring a case here, or why nothing is."""
+    axes, (first,), (second,) = one.axes[chosen.case_id], one.results.runs.values(), other.results.runs.values()
+    theirs, mine, *why_not = _cpus(one, other, axes)
+    why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), chosen.environments, strict=True)]
+    if axes[SUITE] not in known_suites(chain.session.checkout.suites):
+        why_not.append(f"suites/ has no {axes[SUITE]}")
+    if not (mine or chosen.environments[0] != chosen.environments[1]):
+        why_not.append("nothing that differs can be set on one machine")
+    if any(why_not):
+        return "; ".join(dict.fromkeys(filter(None, why_not)))
+    between = chosen.ratio
+    return Difference(
+        text=digits(math.exp(chosen.first.mean)),
+        column=chosen.quantity,
+        case=_case(one, chosen.case_id),
+        axes={**axes, **theirs},
+        quantity=chosen.quantity,
+        value=math.exp(chosen.first.mean),
+        hardware="",
+        mine=mine,
+        mine_in=chosen.environments[1],
+        theirs_in=chosen.environments[0],
+        between=Between(
+            first=first.run_id,
+            second=second.run_id,
+            ratio=between.value,
+            # Runs of one session each do not say how far sessions differ.
+            error=None if between.error is None or math.isinf(between.error) else between.error,
+            freedom=min(between.freedom, _MOST_FREEDOM),
+        ),
+    )
+
+
+def _found(asked: Difference, axes: dict[str, Value], session: Session) -> Found:
+    """The case, as a number that a check measures in a folder of its own."""
+    assert asked.between
+    quantity = (asked.column, asked.text, "", axes, asked.quantity, asked.value)
+    number = CheckableNumber((), (), *quantity, asked.hardware, "", "", {})
+    return Found(number, "", session, slug(f"{asked.between.first} beside {asked.between.second}"), ())
+
+
+def _cpus(one: Evidence, other: Evidence, axes: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], str]:
+    """The CPUs of the first and of the second run as settings, where they differ; and why they cannot be set here."""
+    known = [next(iter(of.machine_records.values())).cpu for of in (one, other)]
+    first, second = (cpu and cpu.usable for cpu in known)
+    if CPUS in axes or not (first and second) or first == second:
+        return {}, {}, ""
+    most, usable = max(first, second), len(os.sched_getaffinity(0))
+    why_not = f"{most} CPUs cannot be had here: this process may use {usable}" if most > usable else ""
+    return {CPUS: first}, {CPUS: second}, why_not
+
+
+def _why_not_here(chain: Chain, of: Evidence, name: str) -> str:
+    """Why the environment of a run cannot be had here; empty where it can."""
+    images = chain.session.checkout.images
+    here = next((each for each in read_environments(images) if each.name == name), None)
+    if here is None:
+        return f"images/ has no {name}"
+    locks = {record.lock_sha256 for record in of.environment_records.values() if record.name == name}
+    return f"the lock of {name} has changed since" if locks - {here.lock_sha256, "", None} else ""
