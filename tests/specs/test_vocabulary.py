@@ -271,7 +271,8 @@ def test_the_page_for_users_has_every_name_that_no_axis_can_have() -> None:
 
 
 def test_settings_of_the_process_identify_a_case_and_its_workload_does_not_get_them() -> None:
-    axes = {"suite": "bench", "protocol": "steady", "cpus": 1, "threads": 2, "instructions": "default", "onednn": "0"}
+    settings: dict[str, Value] = {"cpus": 1, "threads": 2, "instructions": "default", "onednn": "0"}
+    axes = {"suite": "bench", "protocol": "steady", **settings}
     case = WORDS.case(axes)
     assert case.for_workload == {"suite": "bench", "protocol": "steady"}
     threads = dict.fromkeys(WORDS.axes["threads"].variables, "2")

@@ -21,7 +21,13 @@ def run(request, emitter):
 def seen(folder: Path, process: dict[str, object]) -> tuple[int, dict[str, float], str]:
     workloads = copied(folder)
     (workloads / "experiments" / "seen.py").write_text(SEEN, encoding="utf-8")
-    request = {"experiment": "seen", "case": {}, "framework": None, "accelerator": "cpu", "settings": {}}
+    request: dict[str, object] = {
+        "experiment": "seen",
+        "case": {},
+        "framework": None,
+        "accelerator": "cpu",
+        "settings": {},
+    }
     code, events, _ = run(workloads, json.dumps({**request, "process": process}), OMP_NUM_THREADS="7")
     said = next((event["text"] for event in events if event["event"] == "failed"), "")
     return code, {event["name"]: event["value"] for event in events if event["event"] == "metric"}, said

@@ -33,8 +33,8 @@ KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 class TrialOrder(Trial):
     """A trial with everything that decides how a machine runs it, as data.
 
-    `given`: all axes of the suite, for the workload, without the settings of its `process`. `framework`: the name that the workload imports; None if the
-    workload itself looks for a framework. `gpus`: the trial's GPUs.
+    `given`: all axes of the suite, for the workload, without the settings of its `process`. `framework`: the name that
+    the workload imports; None if the workload itself looks for a framework. `gpus`: the trial's GPUs.
     """
 
     run_id: str

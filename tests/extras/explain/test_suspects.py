@@ -3,11 +3,15 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
-from tsuishi.extras.explain.suspects import _differ
+from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tests.words import WORDS
+from tsuishi.extras.explain.suspects import _differ, beside_trials
+from tsuishi.verdicts.evidence import Evidence
 
 pytestmark = pytest.mark.runs
 
@@ -16,6 +20,34 @@ def test_of_long_records_each_key_that_differs_is_a_suspect() -> None:
     limits = {f"limit_{number:02}": 1024 for number in range(20)}
     (found,) = _differ("limits", limits, {**limits, "limit_19": 65536}, "set it alike")
     assert found == ("limits: limit_19", "1024", "65536", "set it alike")
+
+
+def run_of(folder: Path, clock_mhz: int, others: float) -> Evidence:
+    """A trial on a GPU with this clock, beside other programs that took so many percent of the cores."""
+    made = SyntheticRun(folder)
+    phases = [{"name": "measure", "begin_s": 1.0, "end_s": 9.0}]
+    at = [{"elapsed_s": tick / 2, "phase": "measure" if 2 <= tick < 18 else ""} for tick in range(20)]
+    gpu = {"device": "gpu0", "utilisation_percent": 90, "memory_used_mib": 2048, "power_w": 150}
+    ticks = [{**tick, **gpu, "sm_clock_mhz": clock_mhz} for tick in at]
+    fields: dict[str, Any] = {"telemetry": ticks, "phases": phases, "others_cpu_percent": others, "duration_s": 10.0}
+    made.add(training_case(64), TORCH, steady_samples(64, [0.1] * 8), device="a GPU", **fields)
+    return Evidence([made.finish()], (), WORDS)
+
+
+@pytest.mark.parametrize(
+    ("clock_mhz", "others", "named"),
+    [
+        (1_700, 1.0, []),
+        (1_290, 1.0, [("clock of the GPU in measured phases, MHz", "1700", "1290")]),
+        (1_700, 42.0, [("cores that other programs took, %", "1", "42")]),
+    ],
+)
+def test_what_telemetry_saw_in_one_run_alone_is_a_suspect(
+    tmp_path: Path, clock_mhz: int, others: float, named: list[tuple[str, str, str]]
+) -> None:
+    one, other = run_of(tmp_path / "one", 1_700, 1.0), run_of(tmp_path / "other", clock_mhz, others)
+    found = [*beside_trials(one, other, training_case(64).id, (TORCH, TORCH))]
+    assert [suspect[:3] for suspect in found] == named
 
 
 def run(root: Path, name: str) -> None:

@@ -1,11 +1,14 @@
 """Everything that differs in the records of two runs: suspects, with a way to separate each. Nothing is measured."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from tsuishi.results.frames import ok_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_machine import FACTS, differing, facts, makes_another
+from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.verdicts.evidence import Evidence
 
@@ -16,6 +19,9 @@ _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environ
 # The axis of the number of CPUs that a process may use (suites/axes.toml), and the facts of a machine that it sets.
 CPUS = "cpus"
 _OF_CPUS = ("cpu.usable", "limits.cores", "limits.affinity")
+_QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or a fixed clock; not set here"
+# The quantity, and the difference of clocks from which it is a suspect.
+_CLOCK, _OF_CLOCKS = "gpu_sm_clock_mhz", 0.02
 # The facts of an environment that its name does not say.
 _FIELDS = ("python", "framework", "engine", "engine_version", "lock_sha256", "cuda", "cudnn", "sandbox", "variables")
 # The longest text of a value.
@@ -56,6 +62,30 @@ def suspects(
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured else how
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
+
+
+def beside_trials(one: Evidence, other: Evidence, case_id: str, environments: tuple[str, str]) -> Iterator[Suspect]:
+    """What telemetry has of the trials of a case, where it differs: the load of other programs, the clock of GPUs."""
+    ours, theirs = ((of, name, case_id) for of, name in zip((one, other), environments, strict=True))
+    first, second = _others_percent(*ours), _others_percent(*theirs)
+    if first is not None and second is not None and abs(first - second) > MOST_OF_OTHERS:
+        yield Suspect("cores that other programs took, %", f"{first:.0f}", f"{second:.0f}", _QUIET)
+    first, second = _clock_mhz(*ours), _clock_mhz(*theirs)
+    if first and second and abs(first / second - 1) > _OF_CLOCKS:
+        yield Suspect("clock of the GPU in measured phases, MHz", f"{first:.0f}", f"{second:.0f}", _CLOCKS)
+
+
+def _others_percent(of: Evidence, environment: str, case_id: str) -> float | None:
+    trials = ok_rows(of.results.trials)
+    its = trials[(trials["case_id"] == case_id) & (trials["environment"] == environment)]
+    share = its["others_cpu_percent"].mean()
+    return None if math.isnan(share) else float(share)
+
+
+def _clock_mhz(of: Evidence, environment: str, case_id: str) -> float | None:
+    keys = [key for key in of.terms if (key[0], key[2]) == (case_id, _CLOCK)]
+    found = [of.terms[key].mean for key in keys if of.selectable(key[1])[ENVIRONMENT] == environment]
+    return math.exp(found[0]) if found else None
 
 
 def _version(run: RunRecord) -> str:

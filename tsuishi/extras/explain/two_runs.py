@@ -19,7 +19,7 @@ from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
-from tsuishi.extras.explain.suspects import CPUS, suspects
+from tsuishi.extras.explain.suspects import CPUS, beside_trials, suspects
 from tsuishi.plan.session import Session
 from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import open_run
@@ -67,7 +67,10 @@ def explain_runs(chain: Chain) -> None:
     chosen = _chosen(chain, one, shared)
     asked = _difference(chain, one, other, chosen)
     measured = frozenset() if isinstance(asked, str) else {factor.name for factor in asked.factors(words.usual)}
-    found = list(suspects(one, other, pairs, measured))
+    found = [
+        *suspects(one, other, pairs, measured),
+        *beside_trials(one, other, chosen.case_id, chosen.environments),
+    ]
     if not found:
         say("their records do not differ: another time, other load, or a cause that no record sees")
         return
