@@ -344,3 +344,35 @@ def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None
 def test_wrong_corrections_are_refused_with_the_nearest(columns: dict[str, str]) -> None:
     with pytest.raises(UserError, match="--columns: unknown"):
         adopted("model,bs,x\nresnet50,8,1\n", "t.csv", columns=columns)
+
+
+def test_columns_of_cores_are_an_axis_and_a_unit_says_what_another_column_holds() -> None:
+    """msr-fiddle/packrat, resnet/cloudlab/torchserve-allocators/: a row with another allocator is no case here."""
+    rows = "resnet50,1,1,default,9.90,97.94\nresnet50,2,1,default,17.49,54.06\nresnet50,2,1,tcmalloc,18.40,51.72\n"
+    text = f"model,cores,batch_size,allocator,throughput,mean_predict_latency\n{rows}"
+    unsaid = adopted(text, "results.csv", case={"mode": "inference"})
+    why = {header: reason for header, _, reason in unsaid.evidence}
+    assert why["throughput"] == 'no unit in its header: --columns "throughput=images/s"'
+    assert why["mean_predict_latency"] == 'no unit in its header: --columns "mean_predict_latency=ms"'
+    columns = {"throughput": "images/s", "mean_predict_latency": "ms"}
+    found = adopted(text, "results.csv", case={"mode": "inference"}, columns=columns)
+    assert numbers(found) == [
+        (case("inference", 1, cpus=1), "throughput_images_per_s", 9.9, "unnamed-hardware"),
+        (case("inference", 1, cpus=1), "step_s", 0.09794, "unnamed-hardware"),
+    ]
+    assert found.refused() == {("column", "allocator"): 4}
+
+
+@pytest.mark.parametrize(("unit", "step_s"), [("ms", 0.05), ("it/s", 0.02), ("s", 50.0), ("steps/min", 1.2)])
+def test_a_unit_alone_is_enough_for_a_column(unit: str, step_s: float) -> None:
+    """msr-fiddle/packrat and cyrusbehr/deeplearningInferenceBenchmarks: threads under two headers."""
+    for header in ("intraop_threads", "Number of threads"):
+        text = f"model,{header},batch_size,result\nresnet50,2,8,50\n"
+        found = adopted(text, "results.csv", case={"mode": "inference"}, columns={"result": unit})
+        assert numbers(found) == [(case("inference", 8, threads=2), "step_s", step_s, "unnamed-hardware")]
+
+
+@pytest.mark.parametrize("unit", ["mss", "some words ms", "price per image"])
+def test_what_is_no_unit_is_no_column(unit: str) -> None:
+    with pytest.raises(UserError, match="--columns: unknown unit, axis or quantity"):
+        adopted("model,batch_size,result\nresnet50,8,50\n", "results.csv", columns={"result": unit})

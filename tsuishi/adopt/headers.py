@@ -11,6 +11,7 @@ from tsuishi.adopt.printed_quantities import (
     PrintedQuantity,
     header_words,
     is_no_mean,
+    is_unit,
     quantity_of,
     quantity_of_headings,
     quantity_of_unit,
@@ -243,11 +244,15 @@ def _across(proposed: ColumnMap, grid: Grid) -> None:
 
 
 def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
-    """A column as a person says it: an axis or a quantity, then a unit if it is another. Raises UserError."""
+    """A column as a person says it: a unit; or an axis or a quantity, and its unit if it differs. Raises UserError."""
     holds, _, unit = text.strip().partition(" ")
     known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS}
+    if holds not in known and is_unit(text) and (of_unit := quantity_of_unit(header_words(text))):
+        quantity, scale, inverse = of_unit
+        return PrintedColumn(name=name, holds=quantity, scale=scale, inverse=inverse)
     if holds not in known:
-        raise UserError(f"--columns: {unknown('axis or quantity', holds, known)}")
+        near = str(unknown("unit, axis or quantity", holds, known)).partition("known: ")[0]
+        raise UserError(f"--columns: {near}units are as images/s, ms, it/s; suites/ describes axes and quantities")
     if holds not in words.quantities:
         if unit not in _FACTORS:
             raise UserError(f"--columns: {unknown(f'factor of {holds}', unit, _FACTORS)}")
@@ -354,11 +359,8 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
     if is_no_mean(name):
         proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
         return
-    without = (
-        "no unit in its header"
-        if _TIMED.search(header_words(name)) or _RATED.search(header_words(name))
-        else "not known"
-    )
+    of = "images/s" if _RATED.search(header_words(name)) else "ms" if _TIMED.search(header_words(name)) else ""
+    without = f'no unit in its header: --columns "{name}={of}"' if of else "not known"
     proposed.evidence.append(Taken(name, "", without))
 
 

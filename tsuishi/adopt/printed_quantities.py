@@ -18,7 +18,8 @@ _TIME_EACH = re.compile(
 _UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
-    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|min|compile|load|loading|warm|first|speed-?up)\b|\d\d ?%"
+    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|compile|load|loading|warm|first|speed-?up)\b"
+    r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
 )
 _EPOCH = re.compile(r"\bepochs?\b")
 # The unit in a cell: 31.3ms, 356 img/s.
@@ -76,6 +77,11 @@ def quantity_of_unit(unit: str) -> PrintedQuantity | None:
     return quantity_of(f"time ({unit})") or quantity_of(unit)
 
 
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit of times or rates, and nothing else."""
+    return re.fullmatch(_UNIT_ALONE, header_words(text)) is not None
+
+
 def units_in(cells: Iterable[str]) -> set[str]:
     """The units that stand behind the numbers of cells."""
     return {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
@@ -89,7 +95,7 @@ def quantity_of_headings(headings: Sequence[str]) -> tuple[PrintedQuantity | Non
     for text in reversed(headings):
         plain = header_words(text)
         parts = [part.strip() for part in re.split(r"[,;:()\[\]]| [-–—] ", plain) if part.strip()]
-        units = [part for part in parts if re.fullmatch(_UNIT_ALONE, part)]
+        units = [part for part in parts if is_unit(part)]
         if _OTHER_QUANTITY.search(plain) or len(units) > 1:
             break
         if units and not any(quantity_of(part) for part in parts if part not in units):
