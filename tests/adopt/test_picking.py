@@ -175,3 +175,15 @@ def test_frameworks_of_several_tables_are_told_apart() -> None:
     assert "“PyTorch 0.3.0 torch table 1” (30.5ms in vgg16 eval)" in asked.replace("pytorch 0.3.0 ", "")
     chosen = pick(found, "2080 Ti vgg16 tensorflow", "train", ())
     assert (chosen.text, chosen.framework, chosen.release) == ("104.1ms", "tensorflow", "1.4.0")
+
+
+def test_words_that_a_refused_row_has_too_are_a_question() -> None:
+    """msr-fiddle/packrat: one CPU with either allocator is no case, and eight images a step are printed once."""
+    text = "model,cores,batch_size,allocator,images/s\n"
+    text += "resnet50,1,1,default,9.9\nresnet50,1,1,tcmalloc,10.8\nresnet50,1,8,default,11.4\n"
+    table = adopted(text, "results.csv", Corrections(case={"mode": "inference"}))
+    found, refused = numbers_of_tables(table, WORDS.axes), refused_in(table)
+    assert [each.text for each in found] == ["11.4"]
+    with pytest.raises(UserError, match=r"1 default is also in a row that is refused: allocator.*batch_size=8” \(11.4"):
+        pick(found, "resnet50 1 default", "", refused)
+    assert pick(found, "resnet50 1 default batch_size=8", "", refused).text == "11.4"

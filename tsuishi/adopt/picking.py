@@ -149,7 +149,7 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     """The number whose row has the words `row`, in the column.
 
     Of several readings of one case, it is the median. refused: of `refused_in`. Raises UserError where no row has these
-    words, and where several cases have them.
+    words, and where several cases, or a refused row too, have them.
     """
     ranked = [(_has(each.cells, row), each) for each in numbers]
     best = max((rank for rank, _ in ranked), default=0)
@@ -165,6 +165,9 @@ def pick(numbers: Sequence[CheckableNumber], row: str, column: str, refused: Ref
     cases = {(tuple(each.axes.items()), each.hardware, each.framework): each for each in reversed(found)}
     if len(cases) > 1:
         raise _several(row, list(cases.values())[::-1])
+    if why := [why for cells, why in refused if cells[-1] == found[0].column and _has(cells, row) >= best]:
+        can = f"“{found[0].case}” ({found[0].text} in {found[0].column}) can be checked"
+        raise UserError(f"--row {row} is also in a row that is refused: {why[0]}; {can}: add words of it to --row")
     readings = sorted((each for each in found if each.column == found[0].column), key=lambda each: each.value)
     low, high = readings[(len(readings) - 1) // 2], readings[len(readings) // 2]
     if len(readings) == 1:
