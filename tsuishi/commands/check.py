@@ -158,7 +158,7 @@ def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, 
     chain.begins_again = True
     accelerator = found.session.choice.accelerator
     all_given = Options({"accelerator": accelerator, **options, **given})
-    return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)
+    return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner, begins_again=True)
 
 
 def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:

@@ -76,7 +76,8 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
     closing = (*_time_taken(chain), *made.closing, *undrawn)
-    for line in (*closing, f"report: {made.index}", *_more(session, runs, made.more)):
+    further = () if chain.begins_again else _more(session, runs, made.more)
+    for line in (*closing, f"report: {made.index}", *further):
         session.screen.say(line)
     _fail_on(chain, options.names("fail_on"), made)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.variances import pool
-from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners, groupings
 from tsuishi.extras.explain.difference import Difference
 from tsuishi.extras.explain.sections import drawing
 
@@ -161,3 +161,17 @@ def test_of_two_runs_the_remainder_is_what_both_ends_here_do_not_differ_by(error
     assert math.exp(left.size.value) == pytest.approx(3.0 / (1.5 * 0.8 * 1.1), rel=0.05)
     # Without the scatter between sessions it has no interval, and nothing is said of it.
     assert (left.finding, left.size.error is None) == (("undecided", True) if error is None else ("certain", False))
+
+
+@pytest.mark.parametrize("settings", range(1, 6))
+def test_fewer_factors_need_no_corner_that_more_do_not_need(settings: int) -> None:
+    groups = [(f"s{number}",) for number in range(settings)]
+    found = list(groupings(groups, settings))
+    assert found[0] == groups
+    assert len(found[-1]) == (1 if settings <= 4 else settings)
+    assert len(found) == (2**settings - settings if settings <= 4 else 1)
+    every = {frozenset(itertools.compress(("s0", "s1", "s2", "s3", "s4"), corner)) for corner in corners(settings)}
+    for each in found:
+        assert sorted(itertools.chain(*each)) == sorted(itertools.chain(*groups))
+        for corner in corners(len(each)):
+            assert frozenset(itertools.chain(*itertools.compress(each, corner))) in every

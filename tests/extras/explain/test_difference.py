@@ -100,6 +100,51 @@ def test_a_corner_without_a_number_says_why(tmp_path: Path, asked: dict[str, Any
     assert said.startswith(why)
 
 
+BOTH = {**ASKED, "mine": {"batch_size": 64, "layout": "channels_last"}}
+FIRST, SECOND, THIRD, LAST = (16, "native"), (64, "native"), (16, "channels_last"), (64, "channels_last")
+
+
+def of_corners(path: Path, asked: dict[str, Any], *corners: tuple[int, str]) -> SyntheticRun:
+    """A run with three trials of each corner: four times as long for 64 images, half as long in the other layout."""
+    made = SyntheticRun(path, extras={"explain": asked})
+    for batch_size, layout in corners:
+        each = 0.1 * (4 if batch_size == 64 else 1) * (0.5 if layout == "channels_last" else 1)
+        for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
+            samples = [("measure", index, 1, batch_size, each * factor) for index in range(4)]
+            made.add(training_case(batch_size, layout=layout), TORCH, samples, repetition=repetition)
+    return made
+
+
+def test_settings_whose_corners_are_not_all_there_share_a_bar_and_the_note_says_why(tmp_path: Path) -> None:
+    (view,) = views(of_corners(tmp_path / "run", BOTH, FIRST, SECOND, LAST))
+    sentence, note = texts(view)
+    assert sentence.startswith("Mine is 4.00 times the printed 50 (time (ms)): batch_size & layout explains 2.00 [")
+    of = "no number of batch_size=16, layout=channels_last in "
+    assert note.endswith(f"batch_size & layout: not separated, as {of}{TORCH}: no trial of it was run.")
+    (table,) = (block for block in view.blocks if isinstance(block, Table))
+    assert [row[0].text for row in table.rows] == ["batch_size & layout", "remainder"]
+    assert table.rows[0][3].text == "64, channels_last in place of 16, native"
+    (view,) = views(of_corners(tmp_path / "whole", BOTH, FIRST, SECOND, THIRD, LAST))
+    assert "batch_size explains 4.00 [" in texts(view)[0]
+    assert "layout explains 0.500 [" in texts(view)[0]
+
+
+def test_without_an_end_nothing_is_explained(tmp_path: Path) -> None:
+    (view,) = views(of_corners(tmp_path / "run", BOTH, FIRST, SECOND, THIRD))
+    of = "no number of batch_size=64, layout=channels_last in "
+    assert texts(view) == [f"not separable: {of}{TORCH}: no trial of it was run"]
+
+
+def test_settings_that_the_time_did_not_separate_are_one_factor(tmp_path: Path) -> None:
+    asked = {**BOTH, "together": ["batch_size", "layout"]}
+    (view,) = views(of_corners(tmp_path / "run", asked, FIRST, LAST))
+    sentence, note = texts(view)
+    assert "batch_size & layout explains 2.00 [" in sentence
+    assert note.endswith("batch_size & layout: not separated, as the time was too short for more corners.")
+    (view,) = views(of_corners(tmp_path / "other", {**asked, "together": ["batch_size", "no_such_axis"]}, FIRST, LAST))
+    assert texts(view)[0].startswith("not to be computed: ")
+
+
 def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:
     made = run(tmp_path / "run", ASKED, {16: 0.1})
     made.machine = add_record(made.directory, "machine", {**machine(), "memory_mib": 15902})

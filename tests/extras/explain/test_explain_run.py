@@ -11,8 +11,11 @@ from subprocess import PIPE
 import pytest
 
 from tests.commands.test_tasks import REAL
+from tests.extras.explain.test_difference import ASKED
 from tests.job import invoke
 from tests.run.test_runner import wait_for
+from tsuishi.extras.explain import explaining
+from tsuishi.extras.explain.difference import Difference
 
 pytestmark = pytest.mark.runs
 
@@ -82,3 +85,21 @@ def test_an_interrupted_explanation_says_that_the_command_begins_again(tmp_path:
     finally:
         process.kill()
     assert (process.returncode, said.splitlines()[-1]) == (130, "interrupted; the same command begins again")
+
+
+def test_too_little_time_for_both_ends_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    done = explain(tmp_path / "check", "--mine", "images=84,filter_size=3", "--within", "1s")
+    assert done.returncode == 1, done.stdout
+    assert (
+        "too little time for both ends: give more; --plan --within none says how long all corners take" in done.stderr
+    )
+    assert not [*tmp_path.glob("check/results/*/trials/*")]
+
+
+def test_the_last_settings_become_one_factor_first() -> None:
+    asked = Difference.model_validate({**ASKED, "mine": {"images": 84, "filter_size": 3, "channels": 3}})
+    assert [each.groups for each in explaining._fewer_factors(asked)] == [
+        [("images",), ("filter_size",), ("channels",)],
+        [("images",), ("filter_size", "channels")],
+        [("images", "filter_size", "channels")],
+    ]

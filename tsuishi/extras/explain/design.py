@@ -15,7 +15,7 @@ the second.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,8 @@ from tsuishi.estimates.variances import Pool
 # The factors whose corners are all measured, and the most that are separated: more have no fraction of sixteen corners.
 _FULL = 4
 MOST = 8
+# Settings that change together, as one factor.
+Group = tuple[str, ...]
 # Whether each factor has their value, in the order of the factors.
 Corner = tuple[bool, ...]
 # A factor has no effect where it is certain to change the number by less than this.
@@ -70,6 +72,19 @@ def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
     free = itertools.product((False, True), repeat=min(factors, _FULL))
     measured = [(*corner, *(sum(corner[of] for of in three) % 2 == 1 for three in made)) for corner in free]
     return [(*corner, last) for corner in measured for last in (False, True)] if crossed else measured
+
+
+def groupings(groups: Sequence[Group], settings: int) -> Iterator[list[Group]]:
+    """The groups; then with some of them as one, as few as possible, whose corners belong to the same design.
+
+    settings: how many groups are not the environment, which is crossed with them. The corners of a fraction are not
+    those of fewer factors, so more than four settings have no other grouping.
+    """
+    yield [*groups]
+    for size in range(2, len(groups) + 1) if settings <= _FULL else ():
+        for some in itertools.combinations(reversed(groups), size):
+            together = tuple(itertools.chain(*reversed(some)))
+            yield [*(group for group in groups if group not in some), together]
 
 
 def bars(

@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -15,7 +15,7 @@ from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device
-from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, bars, corners
+from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, Group, bars, corners, groupings
 from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.results.run_record import RunRecord
@@ -45,8 +45,9 @@ class Between(Record):
 class Difference(Record):
     """A printed number, and the settings of mine that differ from its own; or two runs, where mine is the second.
 
-    `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `limits`: of the
-    printed card by its data sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it.
+    `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `together`: the
+    settings of which all or none were changed, as the time was too short. `limits`: of the printed card by its data
+    sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it.
     """
 
     text: str
@@ -59,16 +60,38 @@ class Difference(Record):
     mine: Annotated[dict[str, Value], Field(max_length=MOST)]
     mine_in: str
     theirs_in: str
+    together: Annotated[tuple[str, ...], Field(max_length=MOST)] = ()
     limits: device.Limits | None = None
     my_limits: device.Limits | None = None
     why_no_limits: str = ""
     between: Between | None = None
 
-    def factors(self, usual: Mapping[str, Value]) -> list[Factor]:
-        """The settings that differ, in the order of `corners`. usual: the usual values of axes."""
-        printed = {**usual, **self.axes}
-        found = [Factor(axis, str(value), str(printed.get(axis, "usual"))) for axis, value in self.mine.items()]
-        return found + ([Factor(ENVIRONMENT, self.mine_in, self.theirs_in)] if self.has_two_environments else [])
+    @property
+    def groups(self) -> list[Group]:
+        """What is a factor: a setting alone, those that are `together`, and the environment, which is the last."""
+        alone = [(axis,) for axis in self.mine if axis not in self.together]
+        both = [self.together] if self.together else []
+        return [*alone, *both, *([(ENVIRONMENT,)] if self.has_two_environments else [])]
+
+    def factors(self, usual: Mapping[str, Value], groups: Sequence[Group] = ()) -> list[Factor]:
+        """The factors, in the order of `corners`. usual: the usual values of axes. groups: other groups."""
+        printed = {**{axis: usual.get(axis, "usual") for axis in self.mine}, **self.axes, ENVIRONMENT: self.theirs_in}
+        mine = {**self.mine, ENVIRONMENT: self.mine_in}
+        return [
+            Factor(" & ".join(group), *(", ".join(str(side[name]) for name in group) for side in (mine, printed)))
+            for group in groups or self.groups
+        ]
+
+    def corners(self, groups: Sequence[Group]) -> dict[Corner, tuple[dict[str, Value | None], str]]:
+        """The corners of these groups, each with its settings (None: not given) and its environment."""
+        crossed = groups[-1:] == [(ENVIRONMENT,)]
+        found = {}
+        for corner in corners(len(groups) - crossed, crossed=crossed):
+            theirs = {name for group, is_theirs in zip(groups, corner, strict=True) if is_theirs for name in group}
+            settings = {axis: self.axes.get(axis) if axis in theirs else value for axis, value in self.mine.items()}
+            is_mine = self.has_two_environments and ENVIRONMENT not in theirs
+            found[corner] = settings, self.mine_in if is_mine else self.theirs_in
+        return found
 
     @property
     def has_two_environments(self) -> bool:
@@ -86,10 +109,18 @@ def difference_of(run: RunRecord) -> Difference | None:
         ) from error
 
 
-def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
-    """The bars, and why the device has none; empty where it has a bar.
+class Explanation(NamedTuple):
+    """The bars; why the device has none, and why some settings share a bar: both empty where it is not so."""
 
-    Raises UserError for a corner without a number, which cannot be separated, and for numbers out of all bounds.
+    bars: list[Bar]
+    why_no_device: str
+    why_together: str
+
+
+def explained(evidence: Evidence, asked: Difference) -> Explanation:
+    """The bars of a run. Settings share a bar where the corners between them have no number.
+
+    Raises UserError where an end has no number, and for numbers out of all bounds.
     """
     try:
         return _explained(evidence, asked)
@@ -97,14 +128,30 @@ def explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
         raise UserError(f"not to be computed: {error!r}") from error
 
 
-def _explained(evidence: Evidence, asked: Difference) -> tuple[list[Bar], str]:
-    terms, end = _terms(evidence, asked)
+def _explained(evidence: Evidence, asked: Difference) -> Explanation:
+    groups, terms, end, why = _first_measured(evidence, asked)
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
-    found = bars(asked.factors(evidence.words.usual), terms, printed, by_device)
+    found = bars(asked.factors(evidence.words.usual, groups), terms, printed, by_device)
     if by_device or asked.between:
-        return found, ""
-    return found, asked.why_no_limits or t("its limits, or the work of a step, were not measured")
+        return Explanation(found, "", why)
+    return Explanation(found, asked.why_no_limits or t("its limits, or the work of a step, were not measured"), why)
+
+
+def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Group], dict[Corner, Term], "_End", str]:
+    """The first groups whose corners were all measured, their terms, their end, and why settings share a group."""
+    why = t("the time was too short for more corners") if asked.together else ""
+    settings = len(asked.groups) - asked.has_two_environments
+    for groups in groupings(asked.groups, settings):
+        try:
+            return groups, *_terms(evidence, asked, groups), why
+        except _NotMeasured as missing:
+            why, error = str(missing), missing
+    raise UserError(f"not separable: {error}") from error
+
+
+class _NotMeasured(Exception):
+    """A corner has no number; the text says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -116,32 +163,26 @@ class _End:
     term: Term
 
 
-def _terms(evidence: Evidence, asked: Difference) -> tuple[dict[Corner, Term], _End]:
-    """The terms of all corners, of one protocol, and their end."""
-    several = asked.has_two_environments
+def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Group]) -> tuple[dict[Corner, Term], _End]:
+    """The terms of all corners, of one protocol, and their end. Raises _NotMeasured."""
     machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
     # By protocol and machine: all corners are of one.
     by_corner: dict[Corner, dict[tuple[str, str], _End]] = {}
-    for corner in corners(len(asked.mine), crossed=several):
-        wanted: dict[str, Value | None] = {
-            axis: asked.axes.get(axis) if is_theirs else value
-            for (axis, value), is_theirs in zip(asked.mine.items(), corner, strict=False)
-        }
-        name = asked.mine_in if several and not corner[-1] else asked.theirs_in
+    for corner, (settings, environment) in asked.corners(groups).items():
         found: dict[tuple[str, str], _End] = {}
-        for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **wanted}):
-            if evidence.selectable(column)[ENVIRONMENT] == name:
+        for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **settings}):
+            if evidence.selectable(column)[ENVIRONMENT] == environment:
                 key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
                 found.setdefault(key, _End(case_id, column, term))
         if not found:
-            settings = ", ".join(f"{axis}={value}" for axis, value in wanted.items())
-            why = _why_none(evidence, {**asked.axes, **wanted}, name)
-            raise UserError(f"not separable: no number of {settings or asked.case} in {name}: {why}")
+            said = ", ".join(f"{axis}={value}" for axis, value in settings.items())
+            why = _why_none(evidence, {**asked.axes, **settings}, environment)
+            raise _NotMeasured(f"no number of {said or asked.case} in {environment}: {why}")
         by_corner[corner] = found
     *_, end = by_corner.values()
     one = next((each for each in end if all(each in found for found in by_corner.values())), None)
     if one is None:
-        raise UserError("not separable: no protocol measured all combinations of settings on one machine")
+        raise _NotMeasured("no protocol measured all combinations of settings on one machine")
     return {corner: found[one].term for corner, found in by_corner.items()}, end[one]
 
 

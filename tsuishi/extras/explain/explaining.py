@@ -1,6 +1,7 @@
 """`invoke explain`: both ends and corners between them are measured, and the bars are printed and reported."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.extras.explain import device, sections
-from tsuishi.extras.explain.design import MOST, corners
+from tsuishi.extras.explain.design import MOST
 from tsuishi.extras.explain.difference import NAME, Difference, explained
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
+from tsuishi.plan.planning import outline_run
 from tsuishi.report.output import checked
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
@@ -47,28 +49,55 @@ def explain(chain: Chain) -> None:
 
 
 def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
-    """Measure the corners, print the bars, and report them."""
-    number, say = found.number, chain.session.screen.say
+    """Measure the corners, as many as fit the time, print the bars, and report them."""
+    say = chain.session.screen.say
     inner, suite = check.prepare(chain, found)
-    _widen(inner.suites / f"{suite}.toml", asked)
-    suites = [suite]
+    suites, narrowed = [suite], (inner.suites / f"{suite}.toml").read_text(encoding="utf-8")
     if asked.limits and not asked.my_limits:
         of_limits = device.suite_of_limits(chain.session.checkout.suites)
-        device.narrow(of_limits, inner.suites / of_limits.name, str(number.axes.get("precision", "")))
+        device.narrow(of_limits, inner.suites / of_limits.name, str(found.number.axes.get("precision", "")))
         suites.append(of_limits.stem)
-    for factor in asked.factors(chain.session.words.usual):
-        say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
     measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
-    measured["profile"] = found.session.choice.profile
-    sub = check.main_job(chain, found, inner, {**measured, "suite": ",".join(suites)})
-    sub.session = replace(sub.session, extras={NAME: asked.content()})
+    measured |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
+    for fitting in _fewer_factors(asked):
+        _widen(inner.suites / f"{suite}.toml", narrowed, fitting)
+        sub = check.main_job(chain, found, inner, measured)
+        if _fits(sub):
+            break
+    else:
+        raise UserError("too little time for both ends: give more; --plan --within none says how long all corners take")
+    for factor in fitting.factors(chain.session.words.usual):
+        say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
+    if fitting.together:
+        say(f"too little time to separate {', '.join(fitting.together)}: they are one factor; --within none separates")
+    sub.session = replace(sub.session, extras={NAME: fitting.content()})
     run = check.measured(sub)
     if run is None:
         return
     chain.end_with(sub.exit_code)
-    for line in sections.plain(*explained(evidence_of(run, inner.suites, inner.published), asked), asked):
+    for line in sections.plain(explained(evidence_of(run, inner.suites, inner.published), fitting), fitting):
         say(line)
+
+
+def _fewer_factors(asked: Difference) -> Iterator[Difference]:
+    """The difference with a factor for each setting, then with more and more of the last settings as one factor."""
+    yield asked
+    for count in range(2, len(asked.mine) + 1):
+        yield asked.model_copy(update={"together": tuple(asked.mine)[-count:]})
+
+
+def _fits(sub: Chain) -> bool:
+    """Whether all corners fit the time that is left."""
+    session = sub.session
+    if not session.is_limited:
+        return True
+    names, accelerator = session.choice.environments, computing(session.choice, session.nvml)
+    known = select_environments(session.checkout.images, names, accelerator)
+    try:
+        return outline_run(session, known).left_out == 0
+    except UserError:
+        return False
 
 
 def _asked(chain: Chain, found: check.Found, theirs: Environment) -> Difference:
@@ -124,16 +153,14 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
     return found
 
 
-def _widen(path: Path, asked: Difference) -> None:
-    """Give each case of a suite all corners of the design: with each setting as mine and as theirs."""
-    document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    groups = tomlkit.aot()
-    for group, corner in itertools.product(document["groups"].unwrap(), corners(len(asked.mine))):
-        settings = {
-            axis: asked.axes.get(axis) if is_theirs else mine
-            for (axis, mine), is_theirs in zip(asked.mine.items(), corner, strict=True)
-        }
-        given = {axis: value for axis, value in settings.items() if value is not None}
-        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **given}}))
+def _widen(path: Path, narrowed: str, asked: Difference) -> None:
+    """Write a suite whose cases, those of the text `narrowed`, have all corners of the design."""
+    document = tomlkit.parse(narrowed)
+    groups, settings = tomlkit.aot(), []
+    for given, _ in asked.corners(asked.groups).values():
+        said = {axis: value for axis, value in given.items() if value is not None}
+        settings += [] if said in settings else [said]
+    for group, said in itertools.product(document["groups"].unwrap(), settings):
+        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
     document["groups"] = groups
     path.write_text(tomlkit.dumps(document), encoding="utf-8")

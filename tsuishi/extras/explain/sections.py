@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import ERROR, Bar, Finding
-from tsuishi.extras.explain.difference import Difference, difference_of, explained
+from tsuishi.extras.explain.difference import Difference, Explanation, difference_of, explained
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
@@ -30,7 +30,7 @@ def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: S
         if (asked := difference_of(runs[0])) is None:
             return
         title = _Words.of(asked).title
-        blocks = _blocks(*explained(evidence, asked), asked)
+        blocks = _blocks(explained(evidence, asked), asked)
     except UserError as error:
         blocks = [Text(str(error))]
     yield View((Heading(title), *blocks))
@@ -79,36 +79,40 @@ class _Words(NamedTuple):
         )
 
 
-def plain(found: Sequence[Bar], why_no_device: str, asked: Difference) -> Iterator[str]:
+def plain(explanation: Explanation, asked: Difference) -> Iterator[str]:
     """The sentence and the table, for the screen."""
+    found = explanation.bars
     yield _sentence(found, asked)
     yield ""
     table = _table(found, asked)
     for row in (table.columns, ["---"] * len(table.columns), *([cell.text for cell in row] for row in table.rows)):
         yield f"| {' | '.join(row)} |"
     yield ""
-    yield _notes(why_no_device, asked)
+    yield _notes(explanation, asked)
 
 
-def _blocks(found: Sequence[Bar], why_no_device: str, asked: Difference) -> list[Block]:
-    words = _Words.of(asked)
+def _blocks(explanation: Explanation, asked: Difference) -> list[Block]:
+    words, found = _Words.of(asked), explanation.bars
     return [
         Text(_sentence(found, asked)),
         figures.block(drawing(found, asked), words.drawing, "explanation", words.caption),
         _table(found, asked),
-        Text(_notes(why_no_device, asked), kind="note"),
+        Text(_notes(explanation, asked), kind="note"),
     ]
 
 
-def _notes(why_no_device: str, asked: Difference) -> str:
-    words, more = _Words.of(asked), ""
+def _notes(explanation: Explanation, asked: Difference) -> str:
+    words, more, why_no_device = _Words.of(asked), "", explanation.why_no_device
     if asked.between is None:
         more = t("The bar of the device is computed from limits.")
     elif asked.between.error is None:
         more = t("Each run is one session, so the remainder has no interval.")
     product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
     no_device = t("The device has no bar: {why}.", why=why_no_device) if why_no_device else more
-    return prose([product, words.of_intervals, no_device])
+    together = ", ".join(bar.name for bar in explanation.bars if bar.is_part and "&" in bar.name)
+    why = explanation.why_together
+    not_separated = t("{names}: not separated, as {why}.", names=together, why=why) if together else ""
+    return prose([product, words.of_intervals, no_device, not_separated])
 
 
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:
