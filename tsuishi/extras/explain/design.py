@@ -28,7 +28,7 @@ from tsuishi.estimates.variances import Pool
 _FULL = 4
 MOST = 8
 # Settings that change together, as one factor.
-Group = tuple[str, ...]
+Members = tuple[str, ...]
 # Whether each factor has their value, in the order of the factors.
 Corner = tuple[bool, ...]
 # A factor has no effect where it is certain to change the number by less than this.
@@ -74,7 +74,7 @@ def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
     return [(*corner, last) for corner in measured for last in (False, True)] if crossed else measured
 
 
-def groupings(groups: Sequence[Group], settings: int) -> Iterator[list[Group]]:
+def groupings(groups: Sequence[Members], settings: int) -> Iterator[list[Members]]:
     """The groups; then with some of them as one, as few as possible, whose corners belong to the same design.
 
     settings: how many groups are not the environment, which is crossed with them. The corners of a fraction are not

@@ -15,7 +15,7 @@ from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device
-from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, Group, bars, corners, groupings
+from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, Members, bars, corners, groupings
 from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.results.run_record import RunRecord
@@ -67,13 +67,13 @@ class Difference(Record):
     between: Between | None = None
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[Members]:
         """What is a factor: a setting alone, those that are `together`, and the environment, which is the last."""
         alone = [(axis,) for axis in self.mine if axis not in self.together]
         both = [self.together] if self.together else []
         return [*alone, *both, *([(ENVIRONMENT,)] if self.has_two_environments else [])]
 
-    def factors(self, usual: Mapping[str, Value], groups: Sequence[Group] = ()) -> list[Factor]:
+    def factors(self, usual: Mapping[str, Value], groups: Sequence[Members] = ()) -> list[Factor]:
         """The factors, in the order of `corners`. usual: the usual values of axes. groups: other groups."""
         printed = {**{axis: usual.get(axis, "usual") for axis in self.mine}, **self.axes, ENVIRONMENT: self.theirs_in}
         mine = {**self.mine, ENVIRONMENT: self.mine_in}
@@ -82,7 +82,7 @@ class Difference(Record):
             for group in groups or self.groups
         ]
 
-    def corners(self, groups: Sequence[Group]) -> dict[Corner, tuple[dict[str, Value | None], str]]:
+    def corners(self, groups: Sequence[Members]) -> dict[Corner, tuple[dict[str, Value | None], str]]:
         """The corners of these groups, each with its settings (None: not given) and its environment."""
         crossed = groups[-1:] == [(ENVIRONMENT,)]
         found = {}
@@ -109,7 +109,7 @@ def difference_of(run: RunRecord) -> Difference | None:
         ) from error
 
 
-class Explanation(NamedTuple):
+class Explained(NamedTuple):
     """The bars; why the device has none, and why some settings share a bar: both empty where it is not so."""
 
     bars: list[Bar]
@@ -117,7 +117,7 @@ class Explanation(NamedTuple):
     why_together: str
 
 
-def explained(evidence: Evidence, asked: Difference) -> Explanation:
+def explained(evidence: Evidence, asked: Difference) -> Explained:
     """The bars of a run. Settings share a bar where the corners between them have no number.
 
     Raises UserError where an end has no number, and for numbers out of all bounds.
@@ -128,17 +128,17 @@ def explained(evidence: Evidence, asked: Difference) -> Explanation:
         raise UserError(f"not to be computed: {error!r}") from error
 
 
-def _explained(evidence: Evidence, asked: Difference) -> Explanation:
+def _explained(evidence: Evidence, asked: Difference) -> Explained:
     groups, terms, end, why = _first_measured(evidence, asked)
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
     found = bars(asked.factors(evidence.words.usual, groups), terms, printed, by_device)
     if by_device or asked.between:
-        return Explanation(found, "", why)
-    return Explanation(found, asked.why_no_limits or t("its limits, or the work of a step, were not measured"), why)
+        return Explained(found, "", why)
+    return Explained(found, asked.why_no_limits or t("its limits, or the work of a step, were not measured"), why)
 
 
-def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Group], dict[Corner, Term], "_End", str]:
+def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, Term], "_End", str]:
     """The first groups whose corners were all measured, their terms, their end, and why settings share a group."""
     why = t("the time was too short for more corners") if asked.together else ""
     settings = len(asked.groups) - asked.has_two_environments
@@ -163,7 +163,7 @@ class _End:
     term: Term
 
 
-def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Group]) -> tuple[dict[Corner, Term], _End]:
+def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> tuple[dict[Corner, Term], _End]:
     """The terms of all corners, of one protocol, and their end. Raises _NotMeasured."""
     machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
     # By protocol and machine: all corners are of one.

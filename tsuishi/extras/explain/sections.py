@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import ERROR, Bar, Finding
-from tsuishi.extras.explain.difference import Difference, Explanation, difference_of, explained
+from tsuishi.extras.explain.difference import Difference, Explained, difference_of, explained
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
@@ -79,7 +79,7 @@ class _Words(NamedTuple):
         )
 
 
-def plain(explanation: Explanation, asked: Difference) -> Iterator[str]:
+def plain(explanation: Explained, asked: Difference) -> Iterator[str]:
     """The sentence and the table, for the screen."""
     found = explanation.bars
     yield _sentence(found, asked)
@@ -91,7 +91,7 @@ def plain(explanation: Explanation, asked: Difference) -> Iterator[str]:
     yield _notes(explanation, asked)
 
 
-def _blocks(explanation: Explanation, asked: Difference) -> list[Block]:
+def _blocks(explanation: Explained, asked: Difference) -> list[Block]:
     words, found = _Words.of(asked), explanation.bars
     return [
         Text(_sentence(found, asked)),
@@ -101,7 +101,7 @@ def _blocks(explanation: Explanation, asked: Difference) -> list[Block]:
     ]
 
 
-def _notes(explanation: Explanation, asked: Difference) -> str:
+def _notes(explanation: Explained, asked: Difference) -> str:
     words, more, why_no_device = _Words.of(asked), "", explanation.why_no_device
     if asked.between is None:
         more = t("The bar of the device is computed from limits.")
