@@ -185,7 +185,7 @@ def drawing(found: Sequence[Bar], asked: Difference) -> dict[str, Any]:
         for bar, (begin, end) in zip(steps, itertools.pairwise(ends), strict=True)
     ]
     rows.append({"name": said.last, "from": 1.0, "to": ends[-1], "finding": whole})
-    x = {"type": "quantitative", "title": said.scale, "scale": {"type": "log"}}
+    x = {"type": "quantitative", "title": said.scale, "scale": {"type": "log", "nice": False, "padding": 20}}
     y = {"field": "name", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 0}}
     colours = [*figures.PALETTE[:2], figures.PALETTE[5], figures.PALETTE[2], figures.PUBLISHED_GREYS[0]]
     color = {
