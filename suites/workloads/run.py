@@ -62,7 +62,7 @@ def asked(arguments):
     if len(arguments) != 1:
         raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
     values = Fields("request", json.loads(arguments[0]))
-    process.arrange(Fields("process", values.get("process", {})))
+    process.arrange(Fields("process", values.get("process", {})), values.get("framework"))
     experiment = importlib.import_module("experiments." + values.one_of("experiment", experiments()))
     return experiment, getattr(experiment, "read", Request)(values)
 

@@ -363,7 +363,10 @@ def test_columns_of_cores_are_an_axis_and_a_unit_says_what_another_column_holds(
     assert found.refused() == {("column", "allocator"): 4}
 
 
-@pytest.mark.parametrize(("unit", "step_s"), [("ms", 0.05), ("it/s", 0.02), ("s", 50.0), ("steps/min", 1.2)])
+@pytest.mark.parametrize(
+    ("unit", "step_s"),
+    [("ms", 0.05), ("it/s", 0.02), ("s", 50.0), ("steps/min", 1.2), ("us", 5e-5), ("ms/step", 0.05), ("s/it", 50.0)],
+)
 def test_a_unit_alone_is_enough_for_a_column(unit: str, step_s: float) -> None:
     """msr-fiddle/packrat and cyrusbehr/deeplearningInferenceBenchmarks: threads under two headers."""
     for header in ("intraop_threads", "Number of threads"):
@@ -376,3 +379,19 @@ def test_a_unit_alone_is_enough_for_a_column(unit: str, step_s: float) -> None:
 def test_what_is_no_unit_is_no_column(unit: str) -> None:
     with pytest.raises(UserError, match="--columns: unknown unit, axis or quantity"):
         adopted("model,batch_size,result\nresnet50,8,50\n", "results.csv", columns={"result": unit})
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"), [("Cores", "10496"), ("CPU cores", "16"), ("vCPUs", "8"), ("cores", "2x14")]
+)
+def test_cores_beside_a_column_of_hardware_are_no_setting(header: str, cells: str) -> None:
+    text = (
+        f"gpu,{header},model,batch_size,images/s\nRTX 3090,{cells},resnet50,8,500\nRTX 2080 Ti,{cells},resnet50,8,300\n"
+    )
+    found = adopted(text, "results.csv", case={"mode": "inference"})
+    assert [each[0] for each in numbers(found)] == [case("inference", 8)] * 2
+    if cells.isdigit():
+        alone = adopted(
+            f"{header},model,batch_size,images/s\n{cells},resnet50,8,500\n", "results.csv", case={"mode": "inference"}
+        )
+        assert numbers(alone)[0][0] == case("inference", 8, cpus=int(cells))

@@ -276,7 +276,8 @@ def test_settings_of_the_process_identify_a_case_and_its_workload_does_not_get_t
     case = WORDS.case(axes)
     assert case.for_workload == {"suite": "bench", "protocol": "steady"}
     threads = dict.fromkeys(WORDS.axes["threads"].variables, "2")
-    assert case.process == {"cpus": 1, "variables": {**threads, "TF_ENABLE_ONEDNN_OPTS": "0"}}
+    read_by = {name: list(WORDS.axes[name].read_by) for name in ("threads", "onednn")}
+    assert case.process == {"cpus": 1, "variables": {**threads, "TF_ENABLE_ONEDNN_OPTS": "0"}, "read_by": read_by}
     assert [*case.axes] == ["suite", "protocol", "cpus", "threads", "onednn"]
     (same,) = WORDS.cases({name: (value,) for name, value in axes.items()})
     assert (same, same.process, same.for_workload) == (case, case.process, case.for_workload)

@@ -18,13 +18,13 @@ def run(request, emitter):
 """
 
 
-def seen(folder: Path, process: dict[str, object]) -> tuple[int, dict[str, float], str]:
+def seen(folder: Path, process: dict[str, object], framework: str | None = None) -> tuple[int, dict[str, float], str]:
     workloads = copied(folder)
     (workloads / "experiments" / "seen.py").write_text(SEEN, encoding="utf-8")
     request: dict[str, object] = {
         "experiment": "seen",
         "case": {},
-        "framework": None,
+        "framework": framework,
         "accelerator": "cpu",
         "settings": {},
     }
@@ -47,3 +47,9 @@ def test_more_cpus_than_there_are_are_unsupported(tmp_path: Path) -> None:
     code, metrics, said = seen(tmp_path, {"cpus": 100_000})
     assert (code, metrics) == (0, {})
     assert said == f"100000 CPUs: this process may use {len(os.sched_getaffinity(0))}"
+
+
+def test_a_framework_that_reads_none_of_the_variables_is_unsupported(tmp_path: Path) -> None:
+    process = {"variables": {"OMP_NUM_THREADS": "2"}, "read_by": {"threads": ["torch", "tensorflow"]}}
+    assert seen(tmp_path / "jax", process, "jax") == (0, {}, "threads: jax does not read it")
+    assert seen(tmp_path / "torch", process, "torch")[1]["threads"] == 2

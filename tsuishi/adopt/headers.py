@@ -11,7 +11,7 @@ from tsuishi.adopt.printed_quantities import (
     PrintedQuantity,
     header_words,
     is_no_mean,
-    is_unit,
+    is_unit_of_column,
     quantity_of,
     quantity_of_headings,
     quantity_of_unit,
@@ -93,6 +93,15 @@ class ColumnMap:
             Taken(each.header, "", "--set says it") if each.header in left else each for each in self.evidence
         ]
 
+    def leave_out_hardware(self, words: Vocabulary, header: Sequence[str]) -> None:
+        """Read no column of CPUs beside a column of hardware: it says how many the hardware has, and is no setting."""
+        if self.holds(HARDWARE) or any(map(_HARDWARE_HEADER.fullmatch, map(header_words, header))):
+            of_cpus = {name for name, axis in words.axes.items() if axis.is_cpus}
+            left = {column.name for column in self.columns if column.holds in of_cpus}
+            self.columns = [column for column in self.columns if column.name not in left]
+            why = "of the hardware"
+            self.evidence = [Taken(each.header, "", why) if each.header in left else each for each in self.evidence]
+
     @property
     def axes(self) -> set[str]:
         """The axes of which columns, headers or words give values."""
@@ -129,6 +138,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             proposed.take(said[index], _AS_GIVEN)
         elif index in said or not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
+    proposed.leave_out_hardware(words, [name for index, name in enumerate(grid.header) if index not in said])
     of_all = _of_all(grid, given, words)
     headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
@@ -247,7 +257,7 @@ def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
     """A column as a person says it: a unit; or an axis or a quantity, and its unit if it differs. Raises UserError."""
     holds, _, unit = text.strip().partition(" ")
     known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS}
-    if holds not in known and is_unit(text) and (of_unit := quantity_of_unit(header_words(text))):
+    if holds not in known and is_unit_of_column(text) and (of_unit := quantity_of_unit(header_words(text))):
         quantity, scale, inverse = of_unit
         return PrintedColumn(name=name, holds=quantity, scale=scale, inverse=inverse)
     if holds not in known:
@@ -287,7 +297,8 @@ def _fact_or_axis(
     is_words = found in words.axes and not words.axes[found].is_number
     if not found or proposed.holds(found) or (is_words and numbers):
         return False
-    if found in (BATCH_SIZE, _PER_DEVICE, DEVICES) and not numbers:
+    is_count = found in (BATCH_SIZE, _PER_DEVICE, DEVICES) or (found in words.axes and words.axes[found].is_of_process)
+    if is_count and not numbers:
         return False
     if found == MODEL and not known and plain in ("architecture", "arch", "name"):
         return False

@@ -92,7 +92,7 @@ def refused_in(adoption: Adoption) -> Refusals:
             cells = (*table.grid.rows[cell.row], cell.column)
             found.append((cells, f"{cell.what}: no case here ({cell.why})"))
         if table.unread:
-            found += [((*row, *table.grid.header), table.unread) for row in table.grid.rows]
+            found += [((*table.grid.header, *row), table.unread) for row in table.grid.rows]
     return found
 
 

@@ -82,6 +82,12 @@ def is_unit(text: str) -> bool:
     return re.fullmatch(_UNIT_ALONE, header_words(text)) is not None
 
 
+def is_unit_of_column(text: str) -> bool:
+    """Whether a person may say it of a column: also microseconds, and times of a step (s/it)."""
+    plain = header_words(text)
+    return is_unit(text) or plain in numerals.SECONDS or _TIME_EACH.fullmatch(plain) is not None
+
+
 def units_in(cells: Iterable[str]) -> set[str]:
     """The units that stand behind the numbers of cells."""
     return {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}

@@ -49,7 +49,7 @@ class Chain:
     plan: "Plan | None" = None
     run_id: str = ""
     exit_code: int = 0
-    # Whether the same command measures everything anew: after an interruption, and where more time is given.
+    # Whether its run is not resumed: the same command measures everything anew.
     begins_again: bool = False
 
     @cached_property

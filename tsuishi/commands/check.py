@@ -59,6 +59,7 @@ class Found:
     """A printed number that can be checked, the doubt about it, and the session that measures it.
 
     name: of its check. source: of this checkout; else the adoption of its table. beside: all numbers of its table.
+    case_id: of the only case that is measured; empty: those that the axes of the number select.
     """
 
     number: CheckableNumber
@@ -68,6 +69,7 @@ class Found:
     beside: Sequence[CheckableNumber]
     source: str = ""
     adoption: Adoption | None = None
+    case_id: str = ""
 
 
 def find(chain: Chain) -> Found:
@@ -98,7 +100,7 @@ def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
     checkout = chain.session.checkout
     if found.adoption is None:
         made, suite = _made(folder, checkout, {found.source}), str(found.number.axes[SUITE])
-        _narrow(made.suites / f"{suite}.toml", found.session, found.number)
+        _narrow(made.suites / f"{suite}.toml", found)
         return made, suite
     made, suite = _made(folder, checkout, ()), found.name.replace("-", "_")
     title = f"One number of {Path(chain.options.text('table')).name}: {chain.options.text('row')}"
@@ -211,18 +213,20 @@ def _made(folder: Path, ours: Checkout, sources: Collection[str]) -> Checkout:
     return made
 
 
-def _narrow(path: Path, session: Session, number: CheckableNumber) -> None:
+def _narrow(path: Path, found: Found) -> None:
     """Leave nothing in a suite but the cases of a number. Raises UserError where it has none of them."""
+    session, number = found.session, found.number
     suite = read_suite(session.checkout.suites / path.name, session.words)
     accelerator = computing(session.choice, session.nvml)
     cases = [
         (case, group)
         for case, group in suite.cases(session.choice.profile, accelerator)
-        if all(case.values.get(axis) == value for axis, value in number.axes.items())
+        if (case.id == found.case_id if found.case_id else number.axes.items() <= case.values.items())
     ]
     if not cases:
         raise UserError(f"suites/{path.name} has no case of this number in the profile {session.choice.profile}")
-    cases = of_usual_values(cases, lambda each: each[0].values, number.axes, session.words.usual)
+    if not found.case_id:
+        cases = of_usual_values(cases, lambda each: each[0].values, number.axes, session.words.usual)
     document = tomlkit.parse((session.checkout.suites / path.name).read_text(encoding="utf-8"))
     for key in ("axes", "questions", "groups"):
         document.pop(key, None)

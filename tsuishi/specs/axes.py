@@ -97,6 +97,8 @@ class Axis(toml.Spec):
     # usual value; or the number of CPUs that the process may use.
     variables: tuple[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
     is_cpus: bool = False
+    # The frameworks that read the variables, by the names of suites/workloads/frameworks; empty: all.
+    read_by: tuple[str, ...] = ()
     # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
     levels: dict[str, str] = {}
 

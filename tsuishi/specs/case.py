@@ -59,7 +59,9 @@ class Case:
         given = [(axis, value) for axis in self.of_process if (value := self.values[axis.name]) != axis.usual]
         variables = {variable: str(value) for axis, value in given for variable in axis.variables}
         cpus = next((value for axis, value in given if axis.is_cpus), None)
-        return {name: value for name, value in (("cpus", cpus), ("variables", variables)) if value}
+        read_by = {axis.name: list(axis.read_by) for axis, _ in given if axis.read_by}
+        found = {"cpus": cpus, "variables": variables, "read_by": read_by}
+        return {name: value for name, value in found.items() if value}
 
     @cached_property
     def id(self) -> str:

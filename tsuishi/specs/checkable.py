@@ -52,7 +52,10 @@ class CheckableNumber:
 
 
 def of_usual_values(
-    found: Sequence[_Of], axes: Callable[[_Of], Mapping[str, Any]], named: Collection[str], usual: Mapping[str, Value]
+    found: Sequence[_Of],
+    axes: Callable[[_Of], Mapping[str, Any]],
+    named: Collection[str],
+    usual: Mapping[str, Value | None],
 ) -> list[_Of]:
     """Of each protocol, those whose axes have usual values but for the axes `named`; of a protocol without such, all.
 

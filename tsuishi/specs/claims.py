@@ -238,7 +238,8 @@ class Check(Selecting):
 
     def _chosen(self, side: Selection) -> dict[str, frozenset[Value]]:
         """The values that a side selects, by axis: as `selector` does."""
-        usual = {axis: frozenset((value,)) for axis, value in self._usual.items() if axis not in self._free}
+        said = {axis: value for axis, value in self._usual.items() if value is not None}
+        usual = {axis: frozenset((value,)) for axis, value in said.items() if axis not in self._free}
         ours, common = _sets(side), _sets(self.case)
         both = {axis: ours[axis] & common[axis] for axis in ours.keys() & common.keys()}
         return {**usual, **common, **ours, **both}

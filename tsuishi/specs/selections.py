@@ -49,8 +49,9 @@ Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 class Selector:
     """Says of cases whether each of some selections selects them. To make it once for many cases takes less time.
 
-    usual: the values that go without saying, by axis. free: axes on which any value will do where no selection names
-    them. partial: an axis that a case does not state matches any value, as in the numbers of sources.
+    usual: the values that go without saying, by axis; None: cases usually do not state the axis. free: axes on which
+    any value will do where no selection names them. partial: an axis that a case does not state matches any value, as
+    in the numbers of sources.
 
     >>> selects = Selector({"devices": (4,)}, usual={"warmed": "none"})
     >>> selects({"devices": 4}), selects({"devices": 4, "warmed": "device"})
@@ -60,7 +61,7 @@ class Selector:
     def __init__(
         self,
         *selections: Selection,
-        usual: Mapping[str, Value] = _NONE,
+        usual: Mapping[str, Value | None] = _NONE,
         free: Collection[str] = (),
         partial: bool = False,
     ) -> None:
@@ -84,7 +85,7 @@ class Selector:
 def selected(
     axes: Mapping[str, Any],
     *selections: Selection,
-    usual: Mapping[str, Value] = _NONE,
+    usual: Mapping[str, Value | None] = _NONE,
     free: Collection[str] = (),
     partial: bool = False,
 ) -> bool:
@@ -95,7 +96,7 @@ def selected(
 class Selecting(toml.Spec):
     """Base of objects that select cases; the context of its validation is the vocabulary of the checkout."""
 
-    _usual: Mapping[str, Value] = PrivateAttr(default_factory=dict)
+    _usual: Mapping[str, Value | None] = PrivateAttr(default_factory=dict)
 
     def model_post_init(self, context: Any) -> None:
         """`context` is the vocabulary, or None: then no value goes without saying."""

@@ -225,7 +225,9 @@ def read_suite(path: Path, words: Vocabulary) -> Suite:
                 words.known_axis(axis)
             cases = list(suite.group_cases(whole.axes))
             if suite.experiment is not None:
-                suite.experiment.check_axes(whole.axes)
+                suite.experiment.check_axes(
+                    {axis: each for axis, each in whole.axes.items() if not words.axes[axis].is_of_process}
+                )
                 suite.script_order(cases[0], path.parent)
         except ValueError as error:
             raise UserError(f"{path}: groups[{number}].axes: {error}") from error

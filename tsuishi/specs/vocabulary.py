@@ -70,12 +70,15 @@ class Vocabulary:
         return frozenset(name for name, quantity in self.quantities.items() if quantity.of_one_gpu)
 
     @cached_property
-    def usual(self) -> dict[str, Value]:
-        """The usual values that go without saying, by axis: no id of a case has them."""
+    def usual(self) -> dict[str, Value | None]:
+        """The usual values that go without saying, by axis: no id of a case has them.
+
+        None: a setting of the process is usually not given.
+        """
         return {
             name: axis.usual
             for name, axis in self.axes.items()
-            if axis.usual is not None and not axis.is_said(axis.usual, "id")
+            if axis.is_of_process or (axis.usual is not None and not axis.is_said(axis.usual, "id"))
         }
 
     def axis(self, name: str) -> Axis:
@@ -160,12 +163,13 @@ class Vocabulary:
 
         A case gets the axes that the file of its suite describes, and those that another case of its suite has.
         """
+        usual = {name: value for name, value in self.usual.items() if value is not None}
         used: dict[Value | None, set[str]] = {}
         for axes in cases.values():
             brought = self.brought.get(str(axes.get(SUITE)), Brought()).axes
-            used.setdefault(axes.get(SUITE), set()).update(self.usual.keys() & {*axes, *brought})
+            used.setdefault(axes.get(SUITE), set()).update(usual.keys() & {*axes, *brought})
         return {
-            key: {**axes, **{name: self.usual[name] for name in used[axes.get(SUITE)] if name not in axes}}
+            key: {**axes, **{name: usual[name] for name in used[axes.get(SUITE)] if name not in axes}}
             for key, axes in cases.items()
         }
 

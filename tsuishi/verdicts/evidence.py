@@ -276,9 +276,16 @@ class Evidence:
             self._published[case_id] = {
                 (number.key, number.quantity): number
                 for number in self._numbers_of.get(axes.get(SUITE), ())
-                if number.matches(axes) and not (case_id in self._synthetic and number.quantity == "accuracy")
+                if number.matches(axes)
+                and number.axes.keys() >= {*self._settings_of(axes)}
+                and not (case_id in self._synthetic and number.quantity == "accuracy")
             }
         return self._published[case_id]
+
+    def _settings_of(self, axes: dict[str, Any]) -> list[str]:
+        """The settings of the process that a case has, but for usual values: no printed number means it unnamed."""
+        known = {name: self.words.axis(name) for name in axes}
+        return [name for name, axis in known.items() if axis.is_of_process and axes[name] != axis.usual]
 
     @cached_property
     def environment_records(self) -> dict[str, EnvironmentRecord]:

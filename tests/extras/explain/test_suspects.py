@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ import pytest
 from tests.commands.test_tasks import checkout, invoke
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.commands import check
+from tsuishi.commands.check import Found
 from tsuishi.extras.explain.suspects import _differ, beside_trials
+from tsuishi.plan.choice import Choice
+from tsuishi.specs.checkable import CheckableNumber
+from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import Evidence
 
 pytestmark = pytest.mark.runs
@@ -98,8 +105,33 @@ def test_another_number_of_cpus_is_measured_and_the_report_says_it(tmp_path: Pat
     assert 0.5 < float(bars["cpus"]) < 2
     (whole,) = re.findall(r"^The second run takes ([\d.]+) times as long", done.stdout, re.M)
     assert float(whole) == pytest.approx(float(bars["cpus"]) * float(bars["remainder"]), rel=0.02)
+    (measured,) = (tmp_path / "check" / "results").iterdir()
+    asked = {"1": 0, str(len(every)): 0}
+    for trial in measured.glob("trials/*/trial.json"):
+        (cpus,) = re.findall(r'\\"process\\":{\\"cpus\\":(\d+)}', trial.read_text())
+        asked[cpus] += 1
+    assert [*asked.values()] == [3, 3]
     (page,) = (tmp_path / "check" / "reports" / "out").glob("*explain*")
     assert f"Why {runs['all']} takes another time than {runs['one']}" in (page / "report.md").read_text()
 
     unknown = invoke(root, "explain", runs["one"], *given, "--row", "batch_size=7")
     assert "--row batch_size=7: both runs have no such case; they have protocol=steady" in unknown.stderr
+
+
+def test_a_case_of_a_run_is_found_in_its_suite_whatever_its_other_cases_state(tmp_path: Path) -> None:
+    """Cases of a run have usual values of axes that only other cases of the suite state."""
+    suites = Checkout().suites
+    suite = read_suite(suites / "conv2d.toml", WORDS)
+    cases = {case.id: case for case, _ in suite.cases("full", "cpu")}
+    session = SimpleNamespace(
+        checkout=Checkout(), words=WORDS, choice=Choice(profile="full", accelerator="cpu"), nvml=()
+    )
+    completed = WORDS.completed({case.id: case.axes for case in cases.values()})
+    some = [*cases][:: len(cases) // 6]
+    assert any(completed[case_id].keys() - cases[case_id].values.keys() for case_id in some)
+    for case_id in some:
+        number = CheckableNumber((), (), "", "", "", completed[case_id], "", 1.0, "", "", "", {})
+        found = Found(number, "", session, "", (), case_id=case_id)  # type: ignore[arg-type]
+        check._narrow(tmp_path / "conv2d.toml", found)
+        (case,) = [case for case, _ in read_suite(tmp_path / "conv2d.toml", WORDS).cases("full", "cpu")]
+        assert case.id == case_id

@@ -73,9 +73,9 @@ class Difference(Record):
         both = [self.together] if self.together else []
         return [*alone, *both, *([(ENVIRONMENT,)] if self.has_two_environments else [])]
 
-    def factors(self, usual: Mapping[str, Value], groups: Sequence[Members] = ()) -> list[Factor]:
+    def factors(self, usual: Mapping[str, Value | None], groups: Sequence[Members] = ()) -> list[Factor]:
         """The factors, in the order of `corners`. usual: the usual values of axes. groups: other groups."""
-        printed = {**{axis: usual.get(axis, "usual") for axis in self.mine}, **self.axes, ENVIRONMENT: self.theirs_in}
+        printed = {**{axis: usual.get(axis) or "usual" for axis in self.mine}, **self.axes, ENVIRONMENT: self.theirs_in}
         mine = {**self.mine, ENVIRONMENT: self.mine_in}
         return [
             Factor(" & ".join(group), *(", ".join(str(side[name]) for name in group) for side in (mine, printed)))

@@ -63,10 +63,10 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
     for fitting in _fewer_factors(asked):
         _widen(inner.suites / f"{suite}.toml", narrowed, fitting)
         sub = check.main_job(chain, found, inner, measured)
-        if _fits(sub):
+        if not (why_not := _why_not_all(sub)):
             break
     else:
-        raise UserError("too little time for both ends: give more; --plan --within none says how long all corners take")
+        raise UserError(f"the fewest corners do not fit: {why_not}; --plan --within none says how long all take")
     for factor in fitting.factors(chain.session.words.usual):
         say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
     if fitting.together:
@@ -87,17 +87,18 @@ def _fewer_factors(asked: Difference) -> Iterator[Difference]:
         yield asked.model_copy(update={"together": tuple(asked.mine)[-count:]})
 
 
-def _fits(sub: Chain) -> bool:
-    """Whether all corners fit the time that is left."""
+def _why_not_all(sub: Chain) -> str:
+    """Why not all corners fit the time that is left; empty where they do."""
     session = sub.session
     if not session.is_limited:
-        return True
+        return ""
     names, accelerator = session.choice.environments, computing(session.choice, session.nvml)
     known = select_environments(session.checkout.images, names, accelerator)
     try:
-        return outline_run(session, known).left_out == 0
-    except UserError:
-        return False
+        left_out = outline_run(session, known).left_out
+    except UserError as error:
+        return str(error)
+    return f"too little time for {left_out} of them" if left_out else ""
 
 
 def _asked(chain: Chain, found: check.Found, theirs: Environment) -> Difference:

@@ -106,7 +106,7 @@ def _notes(explanation: Explained, asked: Difference) -> str:
     if asked.between is None:
         more = t("The bar of the device is computed from limits.")
     elif asked.between.error is None:
-        more = t("Each run is one session, so the remainder has no interval.")
+        more = t("The remainder has none: that needs three sessions of each run, and a case that --row names.")
     product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
     no_device = t("The device has no bar: {why}.", why=why_no_device) if why_no_device else more
     together = ", ".join(bar.name for bar in explanation.bars if bar.is_part and "&" in bar.name)

@@ -15,6 +15,7 @@ from tsuishi.verdicts.evidence import Evidence
 _HERE = "run both environments on one machine: run-suite --env {},{}"
 _CODE = "measure with one version of the code"
 _SETTING, _MACHINE = "set it alike, and measure again", "not separable on one machine"
+_ENGINES = "make both runs with one engine"
 _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environment"
 # The axis of the number of CPUs that a process may use (suites/axes.toml), and the facts of a machine that it sets.
 CPUS = "cpus"
@@ -23,7 +24,7 @@ _QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or
 # The quantity, and the difference of clocks from which it is a suspect.
 _CLOCK, _OF_CLOCKS = "gpu_sm_clock_mhz", 0.02
 # The facts of an environment that its name does not say.
-_FIELDS = ("python", "framework", "engine", "engine_version", "lock_sha256", "cuda", "cudnn", "sandbox", "variables")
+_FIELDS = ("python", "framework", "lock_sha256", "cuda", "cudnn", "variables")
 # The longest text of a value.
 _LONGEST = 60
 
@@ -61,6 +62,7 @@ def suspects(
     for ours_name, theirs_name in pairs:
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured else how
+        yield from _of_engines(of_each[0][ours_name], of_each[1][theirs_name])
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
 
 
@@ -94,6 +96,11 @@ def _version(run: RunRecord) -> str:
         return run.git.package
     commit = (run.git.commit if run.git else None) or "no commit"
     return f"{run.tsuishi_version} {commit[:12]}{' with changes' if run.git and run.git.dirty else ''}"
+
+
+def _of_engines(one: EnvironmentRecord, other: EnvironmentRecord) -> Iterator[Suspect]:
+    for field in ("engine", "sandbox") if one.engine != other.engine else ("engine_version", "sandbox"):
+        yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), _ENGINES)
 
 
 def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str) -> Iterator[Suspect]:

@@ -5,10 +5,11 @@ differs most, or that --row names: as both runs had them, and in mixtures.
 """
 
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, cast
+
+from pydantic import ValidationError
 
 from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
@@ -20,10 +21,10 @@ from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
 from tsuishi.extras.explain.suspects import CPUS, beside_trials, suspects
-from tsuishi.plan.session import Session
+from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import open_run
-from tsuishi.specs.case import SUITE, Value
+from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.printed_table import slug
@@ -43,6 +44,7 @@ class Shared(NamedTuple):
     environments: tuple[str, str]
     first: Term
     second: Term
+    is_largest: bool = False
 
     @property
     def ratio(self) -> Contrast:
@@ -75,14 +77,17 @@ def explain_runs(chain: Chain) -> None:
         say("their records do not differ: another time, other load, or a cause that no record sees")
         return
     chain.session.screen.table("Suspects", ("differs", "in the first", "in the second", "to separate it"), found)
-    if isinstance(asked, str):
+    if isinstance(asked, str) or asked.between is None:
         say(f"nothing is measured: {asked}")
         return
     say(f"measured here: {asked.case}")
-    (first,) = one.results.runs.values()
-    computed = next(trial.accelerator for trial in first.plan if trial.case_id == chosen.case_id) or "auto"
-    choice = replace(chain.session.choice, profile=cast(Profile, first.profile), accelerator=computed)
-    explaining.measure(chain, _found(asked, one.axes[chosen.case_id], replace(chain.session, choice=choice)), asked)
+    profile, computed = cast(Profile, one.results.runs[asked.between.first].profile), _accelerator(one, chosen, 0)
+    choice = replace(chain.session.choice, profile=profile, accelerator=computed or "auto")
+    axes, session = one.axes[chosen.case_id], replace(chain.session, choice=choice)
+    name = slug(f"{asked.between.first} beside {asked.between.second}")
+    quantity = (asked.column, asked.text, "", axes, asked.quantity, asked.value)
+    number = CheckableNumber((), (), *quantity, asked.hardware, "", "", {})
+    explaining.measure(chain, Found(number, "", session, name, (), case_id=chosen.case_id), asked)
 
 
 def _pairs_of_environments(one: Evidence, other: Evidence) -> list[tuple[str, str]]:
@@ -118,16 +123,19 @@ def _ratio(shared: list[Shared], pair: tuple[str, str]) -> str:
 
 def _chosen(chain: Chain, one: Evidence, shared: list[Shared]) -> Shared:
     """The case that --row names, else the case whose time differs most. Raises UserError where --row names none."""
-    words = chain.options.text("row").split()
+    words = chain.options.text("row").replace(",", " ").split()
 
-    def said(each: Shared) -> str:
-        return " ".join(f"{axis}={value}" for axis, value in one.axes[each.case_id].items())
+    def said(each: Shared) -> set[str]:
+        axes = one.axes[each.case_id]
+        return {*map(str, axes.values()), *(f"{axis}={value}" for axis, value in axes.items())}
 
-    fit = [each for each in shared if all(word in said(each) for word in words)]
+    fit = [each for each in shared if said(each).issuperset(words)]
     if not fit:
         cases = "; ".join(dict.fromkeys(_case(one, each.case_id) for each in shared[:5]))
         raise UserError(f"--row {' '.join(words)}: both runs have no such case; they have {cases}")
-    return max(fit, key=lambda each: abs(each.ratio.value))
+    chosen = max(fit, key=lambda each: abs(each.ratio.value))
+    # The largest of several ratios is larger than its true value, and its interval does not know it.
+    return chosen if len(fit) == 1 else chosen._replace(is_largest=True)
 
 
 def _case(of: Evidence, case_id: str) -> str:
@@ -140,20 +148,36 @@ def _case(of: Evidence, case_id: str) -> str:
 def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) -> Difference | str:
     """What is to be explained by measuring a case here, or why nothing is."""
     axes, (first,), (second,) = one.axes[chosen.case_id], one.results.runs.values(), other.results.runs.values()
-    theirs, mine, *why_not = _cpus(one, other, axes)
+    theirs, mine, *why_not = _cpus(one, other, chosen)
     why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), chosen.environments, strict=True)]
-    if axes[SUITE] not in known_suites(chain.session.checkout.suites):
-        why_not.append(f"suites/ has no {axes[SUITE]}")
+    if str(axes.get(SUITE)) not in known_suites(chain.session.checkout.suites):
+        why_not.append(f"suites/ has no {axes.get(SUITE)}")
+    if int(axes.get(NODES, 1)) > 1 or int(axes.get(DEVICES, 1)) > max(1, len(chain.session.nvml)):
+        why_not.append("the case needs more devices than this machine has")
+    computed = [_accelerator(of, chosen, place) for place, of in enumerate((one, other))]
+    if None not in computed and computed[0] != computed[1]:
+        why_not.append(f"the first computed with {computed[0]}, the second with {computed[1]}")
     if not (mine or chosen.environments[0] != chosen.environments[1]):
         why_not.append("nothing that differs can be set on one machine")
     if any(why_not):
         return "; ".join(dict.fromkeys(filter(None, why_not)))
-    between = chosen.ratio
+    try:
+        return _of_settings(one, chosen, theirs, mine, (first.run_id, second.run_id))
+    except ValidationError:
+        return "the times of the case are out of all bounds"
+
+
+def _of_settings(
+    one: Evidence, chosen: Shared, theirs: dict[str, Value], mine: dict[str, Value], runs: tuple[str, str]
+) -> Difference:
+    """The difference between two runs, by their ids. theirs, mine: settings of the first and of the second."""
+    both = chosen.ratio
+    has_no_interval = chosen.is_largest or both.error is None or math.isinf(both.error)
     return Difference(
         text=digits(math.exp(chosen.first.mean)),
         column=chosen.quantity,
         case=_case(one, chosen.case_id),
-        axes={**axes, **theirs},
+        axes={**one.axes[chosen.case_id], **theirs},
         quantity=chosen.quantity,
         value=math.exp(chosen.first.mean),
         hardware="",
@@ -161,32 +185,41 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
         mine_in=chosen.environments[1],
         theirs_in=chosen.environments[0],
         between=Between(
-            first=first.run_id,
-            second=second.run_id,
-            ratio=between.value,
-            # Runs of one session each do not say how far sessions differ.
-            error=None if between.error is None or math.isinf(between.error) else between.error,
-            freedom=min(between.freedom, _MOST_FREEDOM),
+            first=runs[0],
+            second=runs[1],
+            ratio=both.value,
+            # Runs of few sessions do not say how far sessions differ.
+            error=None if has_no_interval else both.error,
+            freedom=min(both.freedom, _MOST_FREEDOM),
         ),
     )
 
 
-def _found(asked: Difference, axes: dict[str, Value], session: Session) -> Found:
-    """The case, as a number that a check measures in a folder of its own."""
-    assert asked.between
-    quantity = (asked.column, asked.text, "", axes, asked.quantity, asked.value)
-    number = CheckableNumber((), (), *quantity, asked.hardware, "", "", {})
-    return Found(number, "", session, slug(f"{asked.between.first} beside {asked.between.second}"), ())
+def _accelerator(of: Evidence, chosen: Shared, place: int) -> str | None:
+    """What the case computed with in a run, the first (0) or the second; None where its plan does not say it."""
+    (run,) = of.results.runs.values()
+    cell = chosen.case_id, chosen.environments[place]
+    return next((trial.accelerator for trial in run.plan if (trial.case_id, trial.environment) == cell), None)
 
 
-def _cpus(one: Evidence, other: Evidence, axes: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, Value], str]:
-    """The CPUs of the first and of the second run as settings, where they differ; and why they cannot be set here."""
-    known = [next(iter(of.machine_records.values())).cpu for of in (one, other)]
-    first, second = (cpu and cpu.usable for cpu in known)
-    if CPUS in axes or not (first and second) or first == second:
+def _cpus(one: Evidence, other: Evidence, chosen: Shared) -> tuple[dict[str, Value], dict[str, Value], str]:
+    """The CPUs of the first and of the second run as settings, where they differ; and why they cannot be set here.
+
+    A quota of CPU time is no number of CPUs.
+    """
+    counts = []
+    for of, environment in zip((one, other), chosen.environments, strict=True):
+        trials = of.results.trials
+        its = trials[(trials["case_id"] == chosen.case_id) & (trials["environment"] == environment)]
+        records = [of.results.machines.get(record) for record in its["machine_record"]]
+        known = {record.cpu.usable if record and record.cpu else None for record in records}
+        quotas = [record for record in records if record and record.limits and record.limits.cpu_quota]
+        counts.append(known.pop() if len(known) == 1 and not quotas else None)
+    first, second = counts
+    if CPUS in one.axes[chosen.case_id] or not (first and second) or first == second:
         return {}, {}, ""
-    most, usable = max(first, second), len(os.sched_getaffinity(0))
-    why_not = f"{most} CPUs cannot be had here: this process may use {usable}" if most > usable else ""
+    most, usable = max(first, second), limits_of_process()["cores"]
+    why_not = f"{most} CPUs cannot be had here: this process may use {usable:g}" if most > usable else ""
     return {CPUS: first}, {CPUS: second}, why_not
 
 

@@ -33,8 +33,8 @@ class Framework(interface.Framework):
                 "cudnn_benchmark": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1") != "0",
                 "deterministic": os.environ.get("TF_DETERMINISTIC_OPS", "0") in ("1", "true"),
                 "tf32": _experimental("tensor_float_32_execution_enabled", lambda: False)(),
-                # TensorFlow's default (NumSchedulableCPUs), as it does not report the number.
-                "threads": len(os.sched_getaffinity(0)),
+                # The variable, or TensorFlow's default (NumSchedulableCPUs), as it does not report the number.
+                "threads": int(os.environ.get("TF_NUM_INTRAOP_THREADS") or len(os.sched_getaffinity(0))),
             },
         }
 
