@@ -152,9 +152,10 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
     why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), chosen.environments, strict=True)]
     if str(axes.get(SUITE)) not in known_suites(chain.session.checkout.suites):
         why_not.append(f"suites/ has no {axes.get(SUITE)}")
-    if int(axes.get(NODES, 1)) > 1 or int(axes.get(DEVICES, 1)) > max(1, len(chain.session.nvml)):
-        why_not.append("the case needs more devices than this machine has")
     computed = [_accelerator(of, chosen, place) for place, of in enumerate((one, other))]
+    lacks_gpus = "cuda" in computed and int(axes.get(DEVICES, 1)) > len(chain.session.nvml)
+    if int(axes.get(NODES, 1)) > 1 or lacks_gpus:
+        why_not.append("the case needs more devices than this machine has")
     if None not in computed and computed[0] != computed[1]:
         why_not.append(f"the first computed with {computed[0]}, the second with {computed[1]}")
     if not (mine or chosen.environments[0] != chosen.environments[1]):
