@@ -24,7 +24,7 @@ _QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or
 # The quantity, and the difference of clocks from which it is a suspect.
 _CLOCK, _OF_CLOCKS = "gpu_sm_clock_mhz", 0.02
 # The facts of an environment that its name does not say.
-_FIELDS = ("python", "framework", "lock_sha256", "cuda", "cudnn", "variables")
+_FIELDS = ("python", "framework", "engine", "engine_version", "lock_sha256", "cuda", "cudnn", "sandbox", "variables")
 # The longest text of a value.
 _LONGEST = 60
 
@@ -62,7 +62,6 @@ def suspects(
     for ours_name, theirs_name in pairs:
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured else how
-        yield from _of_engines(of_each[0][ours_name], of_each[1][theirs_name])
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
 
 
@@ -98,14 +97,11 @@ def _version(run: RunRecord) -> str:
     return f"{run.tsuishi_version} {commit[:12]}{' with changes' if run.git and run.git.dirty else ''}"
 
 
-def _of_engines(one: EnvironmentRecord, other: EnvironmentRecord) -> Iterator[Suspect]:
-    for field in ("engine", "sandbox") if one.engine != other.engine else ("engine_version", "sandbox"):
-        yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), _ENGINES)
-
-
 def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str) -> Iterator[Suspect]:
+    of_engines = ("engine", "sandbox", *(("engine_version",) if one.engine != other.engine else ()))
     for field in _FIELDS:
-        yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), how)
+        of_field = _ENGINES if field in of_engines else how
+        yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), of_field)
     named, rest = ([getattr(record, of) or {} for record in (one, other)] for of in ("versions", "packages"))
     for name in dict.fromkeys((*named[0], *named[1])):
         yield from _differ(f"{one.name}: {name}", named[0].get(name), named[1].get(name), how)

@@ -81,8 +81,9 @@ def explain_runs(chain: Chain) -> None:
         say(f"nothing is measured: {asked}")
         return
     say(f"measured here: {asked.case}")
-    profile, computed = cast(Profile, one.results.runs[asked.between.first].profile), _accelerator(one, chosen, 0)
-    choice = replace(chain.session.choice, profile=profile, accelerator=computed or "auto")
+    (first,) = one.results.runs.values()
+    computed = _accelerator(one, chosen, 0) or "auto"
+    choice = replace(chain.session.choice, profile=cast(Profile, first.profile), accelerator=computed)
     axes, session = one.axes[chosen.case_id], replace(chain.session, choice=choice)
     name = slug(f"{asked.between.first} beside {asked.between.second}")
     quantity = (asked.column, asked.text, "", axes, asked.quantity, asked.value)
