@@ -53,6 +53,13 @@ def test_axes_become_arguments_and_variables(tmp_path: Path) -> None:
     assert orders[0].mounts() == {tmp_path / "sub/theirs.py": "/script/sub/theirs.py"}
 
 
+def test_a_script_needs_no_placeholder_for_a_setting_of_the_process(tmp_path: Path) -> None:
+    suite = read(tmp_path, "batch_size = ", "cpus = 1, threads = [2, 4], batch_size = ")
+    cases = [case for case, _ in suite.cases("quick", "cpu")]
+    assert {case.process["variables"]["OMP_NUM_THREADS"] for case in cases} == {"2", "4"}
+    assert {case.process["cpus"] for case in cases} == {1}
+
+
 @pytest.mark.parametrize(
     ("given", "put", "said"),
     [
