@@ -128,7 +128,7 @@ def adopt(
             named = facts_of(stem, grid.heading, values, sheets)
             of_torch = (said.framework or named.framework or "torch") == "torch"
             columns = column_map(grid, words, values if of_torch else without_libraries, said.columns)
-            columns.leave_out(said.case)
+            columns.leave_out(said.case, "--set says it")
             table = AdoptedTable(file, number, grid, named, columns)
             by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
             table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED

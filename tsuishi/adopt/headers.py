@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.adopt.printed_quantities import (
@@ -85,22 +85,11 @@ class ColumnMap:
         self.columns.append(column)
         self.evidence.append(Taken(column.name, column.holds + unit + case, why))
 
-    def leave_out(self, said: Collection[str]) -> None:
-        """Read no column of the axes that a person has said for all numbers."""
-        left = {column.name for column in self.columns if column.holds in said}
+    def leave_out(self, axes: Collection[str], why: str) -> None:
+        """Read no column of these axes."""
+        left = {column.name for column in self.columns if column.holds in axes}
         self.columns = [column for column in self.columns if column.name not in left]
-        self.evidence = [
-            Taken(each.header, "", "--set says it") if each.header in left else each for each in self.evidence
-        ]
-
-    def leave_out_hardware(self, words: Vocabulary, header: Sequence[str]) -> None:
-        """Read no column of CPUs beside a column of hardware: it says how many the hardware has, and is no setting."""
-        if self.holds(HARDWARE) or any(map(_HARDWARE_HEADER.fullmatch, map(header_words, header))):
-            of_cpus = {name for name, axis in words.axes.items() if axis.is_cpus}
-            left = {column.name for column in self.columns if column.holds in of_cpus}
-            self.columns = [column for column in self.columns if column.name not in left]
-            why = "of the hardware"
-            self.evidence = [Taken(each.header, "", why) if each.header in left else each for each in self.evidence]
+        self.evidence = [Taken(each.header, "", why) if each.header in left else each for each in self.evidence]
 
     @property
     def axes(self) -> set[str]:
@@ -138,7 +127,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             proposed.take(said[index], _AS_GIVEN)
         elif index in said or not _fact_or_axis(proposed, name, cells[index], named, words):
             unsure.append(index)
-    proposed.leave_out_hardware(words, [name for index, name in enumerate(grid.header) if index not in said])
+    _leave_out_cores_of_hardware(proposed, [grid.header[index] for index in unsure], words)
     of_all = _of_all(grid, given, words)
     headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
@@ -168,6 +157,12 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
 def _said(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> dict[int, PrintedColumn]:
     """The columns that a person says, by place."""
     return {index: given_column(name, given[name], words) for index, name in enumerate(grid.header) if name in given}
+
+
+def _leave_out_cores_of_hardware(proposed: ColumnMap, headers: Iterable[str], words: Vocabulary) -> None:
+    """Beside a column of hardware, CPUs are those that the hardware has, and no setting. headers: not read yet."""
+    if proposed.holds(HARDWARE) or any(map(_HARDWARE_HEADER.fullmatch, map(header_words, headers))):
+        proposed.leave_out([name for name, axis in words.axes.items() if axis.is_cpus], "of the hardware")
 
 
 def _of_all(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> _Said | None:

@@ -273,19 +273,20 @@ class Evidence:
         """
         if case_id not in self._published:
             axes = self.axes[case_id]
+            settings = self._settings_of(axes)
             self._published[case_id] = {
                 (number.key, number.quantity): number
                 for number in self._numbers_of.get(axes.get(SUITE), ())
                 if number.matches(axes)
-                and number.axes.keys() >= {*self._settings_of(axes)}
+                and number.axes.keys() >= settings
                 and not (case_id in self._synthetic and number.quantity == "accuracy")
             }
         return self._published[case_id]
 
-    def _settings_of(self, axes: dict[str, Any]) -> list[str]:
+    def _settings_of(self, axes: dict[str, Any]) -> set[str]:
         """The settings of the process that a case has, but for usual values: no printed number means it unnamed."""
         known = {name: self.words.axis(name) for name in axes}
-        return [name for name, axis in known.items() if axis.is_of_process and axes[name] != axis.usual]
+        return {name for name, axis in known.items() if axis.is_of_process and axes[name] != axis.usual}
 
     @cached_property
     def environment_records(self) -> dict[str, EnvironmentRecord]:

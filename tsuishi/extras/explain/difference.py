@@ -110,11 +110,11 @@ def difference_of(run: RunRecord) -> Difference | None:
 
 
 class Explained(NamedTuple):
-    """The bars; why the device has none, and why some settings share a bar: both empty where it is not so."""
+    """The bars; why the device has none, and a sentence on settings that share a bar: both empty where it is not so."""
 
     bars: list[Bar]
     why_no_device: str
-    why_together: str
+    not_separated: str
 
 
 def explained(evidence: Evidence, asked: Difference) -> Explained:
@@ -132,10 +132,14 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
     groups, terms, end, why = _first_measured(evidence, asked)
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
-    found = bars(asked.factors(evidence.words.usual, groups), terms, printed, by_device)
+    factors = asked.factors(evidence.words.usual, groups)
+    found = bars(factors, terms, printed, by_device)
+    together = ", ".join(factor.name for factor, group in zip(factors, groups, strict=True) if group[1:])
+    not_separated = t("{names}: not separated, as {why}.", names=together, why=why) if together else ""
     if by_device or asked.between:
-        return Explained(found, "", why)
-    return Explained(found, asked.why_no_limits or t("its limits, or the work of a step, were not measured"), why)
+        return Explained(found, "", not_separated)
+    why_no_device = asked.why_no_limits or t("its limits, or the work of a step, were not measured")
+    return Explained(found, why_no_device, not_separated)
 
 
 def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, Term], "_End", str]:

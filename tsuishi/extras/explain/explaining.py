@@ -160,7 +160,8 @@ def _widen(path: Path, narrowed: str, asked: Difference) -> None:
     groups, settings = tomlkit.aot(), []
     for given, _ in asked.corners(asked.groups).values():
         said = {axis: value for axis, value in given.items() if value is not None}
-        settings += [] if said in settings else [said]
+        if said not in settings:
+            settings.append(said)
     for group, said in itertools.product(document["groups"].unwrap(), settings):
         groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
     document["groups"] = groups

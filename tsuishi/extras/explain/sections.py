@@ -109,10 +109,7 @@ def _notes(explanation: Explained, asked: Difference) -> str:
         more = t("The remainder has none: that needs three sessions of each run, and a case that --row names.")
     product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
     no_device = t("The device has no bar: {why}.", why=why_no_device) if why_no_device else more
-    together = ", ".join(bar.name for bar in explanation.bars if bar.is_part and "&" in bar.name)
-    why = explanation.why_together
-    not_separated = t("{names}: not separated, as {why}.", names=together, why=why) if together else ""
-    return prose([product, words.of_intervals, no_device, not_separated])
+    return prose([product, words.of_intervals, no_device, explanation.not_separated])
 
 
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:

@@ -77,18 +77,22 @@ def explain_runs(chain: Chain) -> None:
         say("their records do not differ: another time, other load, or a cause that no record sees")
         return
     chain.session.screen.table("Suspects", ("differs", "in the first", "in the second", "to separate it"), found)
-    if isinstance(asked, str) or asked.between is None:
+    if isinstance(asked, str):
         say(f"nothing is measured: {asked}")
         return
     say(f"measured here: {asked.case}")
-    (first,) = one.results.runs.values()
+    explaining.measure(chain, _found(chain, one, other, chosen, asked), asked)
+
+
+def _found(chain: Chain, one: Evidence, other: Evidence, chosen: Shared, asked: Difference) -> Found:
+    """The case as a number that a check measures, with the profile and on the accelerator of the first run."""
+    (first,), (second,) = one.results.runs.values(), other.results.runs.values()
     computed = _accelerator(one, chosen, 0) or "auto"
     choice = replace(chain.session.choice, profile=cast(Profile, first.profile), accelerator=computed)
-    axes, session = one.axes[chosen.case_id], replace(chain.session, choice=choice)
-    name = slug(f"{asked.between.first} beside {asked.between.second}")
-    quantity = (asked.column, asked.text, "", axes, asked.quantity, asked.value)
+    quantity = (asked.column, asked.text, "", one.axes[chosen.case_id], asked.quantity, asked.value)
     number = CheckableNumber((), (), *quantity, asked.hardware, "", "", {})
-    explaining.measure(chain, Found(number, "", session, name, (), case_id=chosen.case_id), asked)
+    name = slug(f"{first.run_id} beside {second.run_id}")
+    return Found(number, "", replace(chain.session, choice=choice), name, (), case_id=chosen.case_id)
 
 
 def _pairs_of_environments(one: Evidence, other: Evidence) -> list[tuple[str, str]]:
