@@ -137,6 +137,13 @@ def test_a_number_that_json_does_not_know_is_refused_wherever_it_is() -> None:
         parsed("run.json", text, RunRecord)
 
 
+def test_a_record_with_a_number_too_large_for_json_is_refused_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "machine-0123456789ab.json"
+    path.write_text('{"memory_mib": 1e999}', encoding="utf-8")
+    with pytest.raises(UserError, match=r"machine-0123456789ab.json: cannot be read: 1e999 is no number$"):
+        read_record(path)
+
+
 @pytest.mark.parametrize("settings", [{"epochs": "many"}, {"stop_at": -0.1}, {"train_images": True}])
 def test_lengths_that_are_no_numbers_are_refused(settings: dict[str, Any]) -> None:
     axes = {"suite": "s", "protocol": "steady"}

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from tsuishi.base.errors import UserError
 
@@ -155,7 +156,7 @@ def entries(folder: Path) -> list[tuple[str, bool]]:
 def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
     """The JSON object in a text that was read from a path. Raises UserError where the text is no JSON object."""
     try:
-        value = json.loads(text, parse_constant=_refused)
+        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):
@@ -165,8 +166,14 @@ def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
     return value
 
 
-def _refused(constant: str) -> None:
+def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number")
+
+
+def _finite(text: str) -> float:
+    """A finite number. 1e999 is valid JSON, but nothing that is written again can hold it."""
+    number = float(text)
+    return number if math.isfinite(number) else _refused(text)
 
 
 def _is_deep(value: Any) -> bool:
