@@ -30,6 +30,11 @@ def test_images_of_another_shape_can_be_had():
     assert (labels.shape, test_images.shape) == ((50,), (7, 28, 28, 1))
 
 
+@pytest.mark.parametrize(("shape", "images"), [((32, 32, 3), 50000), ((224, 224, 3), 1020), ((9999, 9999, 3), 1)])
+def test_larger_images_are_fewer_and_take_the_memory_of_cifar_10(shape, images):
+    assert data.fewer(shape) == images
+
+
 def test_the_nearest_class_mean_of_the_training_set_names_the_test_set():
     (images, labels), (test_images, test_labels) = data.synthetic(500, 100, 3)
     means = np.stack([images[labels == label].mean(axis=0) for label in range(10)])

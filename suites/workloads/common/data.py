@@ -40,6 +40,11 @@ def data_set(given, train_images, test_images, seed, shape=SHAPE):
     return cifar10(given["file"], given["sha256"], train_images, test_images) + (False,)
 
 
+def fewer(shape):
+    """How many images of a shape take as much memory as CIFAR-10's training set."""
+    return max(1, LARGEST_TRAINING_SET * int(np.prod(SHAPE)) // int(np.prod(shape)))
+
+
 def synthetic(train_images, test_images, seed, shape=SHAPE):
     """((images, labels), (images, labels)) for training and test.
 

@@ -28,10 +28,11 @@ Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED, PLAIN, 1)
 def with_data(job, request):
     """(the Job with its data, whether the data are made up)."""
     settings, steady = job.settings, request.case["protocol"] == "steady"
-    a_batch = steady and job.batches == RESIDENT
+    a_batch, shape = steady and job.batches == RESIDENT, job.network.shape
     train_images = job.batch_size if a_batch else settings.positive("train_images")
+    if steady:  # of larger images fewer, which take no more memory than CIFAR-10's
+        train_images = min(train_images, max(job.batch_size, data.fewer(shape)))
     test_images = 0 if steady else settings.positive("test_images")
-    shape = job.network.shape
     train, test, synthetic = data.data_set(request.data, train_images, test_images, data.SEED, shape)
     return job._replace(train=(data.normalise(train[0]), train[1]), test=(data.normalise(test[0]), test[1])), synthetic
 
