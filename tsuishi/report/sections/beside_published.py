@@ -73,8 +73,10 @@ class MeasuredNumber(NamedTuple):
 
 def cases_of(evidence: Evidence, axes: Mapping[str, Any]) -> Selector:
     """Selects the cases with these axes. An axis of None: the case has its usual value, or does not have it."""
-    usual = evidence.words.usual
-    wanted: dict[str, Any] = {axis: (usual.get(axis) if value is None else value,) for axis, value in axes.items()}
+    words, usual = evidence.words, evidence.words.usual
+    wanted: dict[str, Any] = {
+        axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in axes.items()
+    }
     return Selector(wanted, usual=usual, free=usual)
 
 
