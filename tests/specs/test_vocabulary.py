@@ -184,6 +184,10 @@ HEADS = '[new_axes.heads]\ntype = "whole number"\nlabel.en = "heads"\n'
             "other.toml: new_axes.depth: axis 'depth': usual: input should be 'a' or 'b'; given: 'c'",
         ),
         (
+            '[new_axes.depth]\nlabel.en = "depth"\nvalues = ["a", "b"]\nunsaid = ["b", "c"]\n',
+            "other.toml: new_axes.depth: axis 'depth': unsaid: input should be 'a' or 'b'; given: 'c'",
+        ),
+        (
             '[new_axes.status]\nlabel.en = "status"\nvalues = ["a"]\n',
             "other.toml: new_axes.status: axis 'status': tables have a column of that name; give it another",
         ),

@@ -3,7 +3,7 @@
 import difflib
 import re
 import statistics
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
@@ -79,6 +79,7 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
                 library=str(number.axes.get(MODEL, "")).rpartition(":")[0],
                 software=table.named.software,
                 uploads=_uploads(table, number),
+                assumed=_assumed(number.axes, table.assumed),
             )
         )
     return found
@@ -114,6 +115,12 @@ def _uploads(table: AdoptedTable, number: CaseNumber) -> tuple[float, ...]:
     return tuple(column.converted(value) for text in texts if (value := number_in(text)))
 
 
+def _assumed(axes: Mapping[str, Value], texts: Iterable[str]) -> frozenset[str]:
+    """The axes whose values the texts say to be assumed, as "layout = native"."""
+    parts = {part.strip() for text in texts for part in text.rpartition(":")[2].split(",")}
+    return frozenset(axis for axis, value in axes.items() if f"{axis} = {value}" in parts)
+
+
 def numbers_of_source(source: Source) -> list[CheckableNumber]:
     """The numbers of a source."""
     titles = {hardware.name: hardware.title for hardware in source.hardware}
@@ -140,6 +147,7 @@ def numbers_of_source(source: Source) -> list[CheckableNumber]:
             framework=number.framework or "",
             library="",
             software=source.software,
+            assumed=_assumed(number.axes, [text["en"] for text in source.assumed]),
         )
         for number in source.flat()
     ]

@@ -101,6 +101,8 @@ class Axis(toml.Spec):
     read_by: tuple[str, ...] = ()
     # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
     levels: dict[str, str] = {}
+    # Values that a printed number may have without saying so, in the order in which they are tried.
+    unsaid: tuple[Value, ...] = ()
 
     @model_validator(mode="after")
     def _has_values(self) -> "Axis":
@@ -110,8 +112,10 @@ class Axis(toml.Spec):
             raise ValueError(f"axis '{self.name}': give 'values', a list of names, or 'type'")
         if self.is_cpus and (self.variables or not self.is_number):
             raise ValueError(f"axis '{self.name}': is_cpus: the number of CPUs is a whole number, and no variable")
-        if self.usual is not None and (problem := self.problem(self.usual)):
-            raise ValueError(f"axis '{self.name}': usual: {problem}")
+        named = {"usual": (self.usual,) if self.usual is not None else (), "unsaid": self.unsaid}
+        for key, values in named.items():
+            if problem := next(filter(None, map(self.problem, values)), ""):
+                raise ValueError(f"axis '{self.name}': {key}: {problem}")
         return self
 
     @property

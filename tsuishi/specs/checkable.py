@@ -20,7 +20,7 @@ class CheckableNumber:
 
     words: the cells that say its case (of a source, numbers as axis=value), and its hardware. uploads: of a median of
     results that people sent in, their percentiles, in its unit. software: the releases that its table or source says,
-    by name.
+    by name. assumed: the axes whose values its table or source does not say.
     """
 
     cells: tuple[str, ...]
@@ -36,6 +36,7 @@ class CheckableNumber:
     library: str
     software: dict[str, str]
     uploads: tuple[float, ...] = ()
+    assumed: frozenset[str] = frozenset()
 
     @property
     def case(self) -> str:

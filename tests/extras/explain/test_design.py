@@ -175,3 +175,12 @@ def test_fewer_factors_need_no_corner_that_more_do_not_need(settings: int) -> No
         assert sorted(itertools.chain(*each)) == sorted(itertools.chain(*groups))
         for corner in corners(len(each)):
             assert frozenset(itertools.chain(*itertools.compress(each, corner))) in every
+
+
+def test_settings_apart_are_no_part_and_the_remainder_is_that_of_my_end() -> None:
+    terms = measured(planted, 0.01, 3)
+    found, sums = bars(FACTORS, terms, 50.0, apart=True), bars(FACTORS, terms, 50.0)
+    assert times(found) == {"remainder": pytest.approx(100 * 1.5 * 0.8 * 1.1 / 50, rel=0.03)}
+    apart, whole = times(found, parts=False), times(sums) | times(sums, parts=False)
+    assert apart == {name: whole[name] for name in apart}
+    assert {factor.name for factor in FACTORS} <= {*apart}

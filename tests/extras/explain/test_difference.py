@@ -158,3 +158,28 @@ def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:
 def test_a_report_of_several_runs_explains_nothing(tmp_path: Path) -> None:
     assert views(run(tmp_path / "one", ASKED), run(tmp_path / "other", ASKED, {16: 0.2, 64: 0.8})) == []
     assert views(SyntheticRun(tmp_path / "plain")) == []
+
+
+def test_what_the_printed_number_does_not_state_is_no_part_of_the_sum(tmp_path: Path) -> None:
+    unsaid = {"may_be": {"batch_size": 64, "layout": "channels_last"}, "combinations": 12, "left_out": ["x=1 (no)"]}
+    asked = {**ASKED, "value": 0.2, "mine": {}, "unsaid": unsaid}
+    (view,) = views(of_corners(tmp_path / "run", asked, FIRST, SECOND, THIRD, LAST))
+    sentence, note = texts(view)
+    assert sentence.startswith("Mine is 0.500 [")
+    # Usual over other values: a quarter of the images, and twice as long in the usual layout.
+    names = "batch_size (64) would explain 0.250 [", "layout (channels_last) would explain 2.00 ["
+    assert all(name in sentence for name in names)
+    assert sentence.index(names[0]) < sentence.index(names[1])
+    # 64 images in the other layout take 0.2 s.
+    reached = "1 of the 4 combinations that were measured come within 5 % of the printed number; "
+    assert sentence.endswith(f"{reached}suites/axes.toml names 12. Not measured: x=1 (no).")
+    assert "Settings that the printed number does not state are no part of mine over printed." in note
+    (drawn,) = (block for block in view.blocks if isinstance(block, Chart))
+    assert "batch_size" not in str(drawn)
+
+
+def test_a_setting_that_a_number_does_not_state_has_the_usual_value_of_its_axis(tmp_path: Path) -> None:
+    axes = {axis: value for axis, value in ASKED["axes"].items() if axis != "layout"}  # type: ignore[attr-defined]
+    asked = {**ASKED, "axes": axes, "mine": {"layout": "channels_last"}}
+    (view,) = views(of_corners(tmp_path / "run", asked, FIRST, THIRD))
+    assert "layout explains 0.500 [" in texts(view)[0]

@@ -25,7 +25,7 @@ from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region, Term
 from tsuishi.estimates.variances import Pool
 
 # The factors whose corners are all measured, and the most that are separated: more have no fraction of sixteen corners.
-_FULL = 4
+FULL = 4
 MOST = 8
 # Settings that change together, as one factor.
 Members = tuple[str, ...]
@@ -68,8 +68,8 @@ class Bar:
 
 def corners(factors: int, *, crossed: bool = False) -> list[Corner]:
     """Corners of up to MOST factors, mine first and theirs last. crossed: with both values of one more, the last."""
-    made = list(itertools.combinations(range(_FULL), 3))[: max(0, factors - _FULL)]
-    free = itertools.product((False, True), repeat=min(factors, _FULL))
+    made = list(itertools.combinations(range(FULL), 3))[: max(0, factors - FULL)]
+    free = itertools.product((False, True), repeat=min(factors, FULL))
     measured = [(*corner, *(sum(corner[of] for of in three) % 2 == 1 for three in made)) for corner in free]
     return [(*corner, last) for corner in measured for last in (False, True)] if crossed else measured
 
@@ -81,19 +81,26 @@ def groupings(groups: Sequence[Members], settings: int) -> Iterator[list[Members
     those of fewer factors, so more than four settings have no other grouping.
     """
     yield [*groups]
-    for size in range(2, len(groups) + 1) if settings <= _FULL else ():
+    for size in range(2, len(groups) + 1) if settings <= FULL else ():
         for some in itertools.combinations(reversed(groups), size):
             together = tuple(itertools.chain(*reversed(some)))
             yield [*(group for group in groups if group not in some), together]
 
 
 def bars(
-    factors: Sequence[Factor], terms: Mapping[Corner, Term], printed: float | Contrast, device: Bar | None = None
+    factors: Sequence[Factor],
+    terms: Mapping[Corner, Term],
+    printed: float | Contrast,
+    device: Bar | None = None,
+    *,
+    apart: bool = False,
 ) -> list[Bar]:
     """The bars of a waterfall: the device, main effects, interactions (of three to seven factors), a remainder; pairs.
 
     terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0; or of
     two runs the logarithm of the second over the first: the remainder is this ratio over the ratio of both ends here.
+    apart: the printed number may have the values of their end, and is not known to: no factor is a part of the sum, and
+    the remainder is that of my end.
     """
     every, count = list(terms), len(factors)
     signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
@@ -107,10 +114,10 @@ def bars(
         if any(abs(weight) > 1e-12 for weight in rest.values()):  # eight factors take all that sixteen corners say
             named.append((t("interactions"), t("the difference of the ends without the bars above")))
             sizes.append(_sum(rest, terms))
-    what, left = _remainder(terms[every[0]], terms[every[-1]], printed, device)
-    named.append((t("remainder"), what))
+    what, left = _remainder(terms[every[0]], terms[every[0 if apart else -1]], printed, device)
+    named.append((t("remainder"), t("usual settings here, over the printed number") if apart else what))
     sizes.append(left)
-    parts = len(sizes)
+    parts = range(len(sizes) - 1 if apart else 0, len(sizes))
     mixed: dict[tuple[float, ...], list[str]] = {}
     for first, second in itertools.combinations(range(count), 2):
         both = tuple(signs[first][corner] * signs[second][corner] for corner in every)
@@ -121,7 +128,7 @@ def bars(
         sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
     level = ERROR / len(sizes)
     tested = [
-        Bar(*words, size, _finding(size, level), level, number < parts)
+        Bar(*words, size, _finding(size, level), level, number in parts)
         for number, (words, size) in enumerate(zip(named, sizes, strict=True))
     ]
     return [device, *tested] if device else tested

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -26,6 +26,8 @@ from tsuishi.verdicts.evidence import Evidence
 
 # The name of the extra in run.json.
 NAME = "explain"
+# A mixture of settings reaches the printed number where its logarithm is not farther from it than this.
+NEAR = math.log(1.05)
 
 
 class Between(Record):
@@ -42,12 +44,25 @@ class Between(Record):
         return Contrast(self.ratio, self.error, self.freedom)
 
 
+class Unsaid(Record):
+    """Settings that a printed number does not state, with other than usual values that it may have.
+
+    may_be: those that are measured. combinations: of all values that suites/axes.toml names. left_out: why others are
+    not measured, a text each.
+    """
+
+    may_be: Annotated[dict[str, Value], Field(max_length=MOST)]
+    combinations: Annotated[int, Field(ge=1)]
+    left_out: tuple[str, ...] = ()
+
+
 class Difference(Record):
     """A printed number, and the settings of mine that differ from its own; or two runs, where mine is the second.
 
     `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `together`: the
     settings of which all or none were changed, as the time was too short. `limits`: of the printed card by its data
-    sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it.
+    sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it. `unsaid`: there are settings that the
+    printed number does not state; mine are usual, and its own may be those of `unsaid.may_be`.
     """
 
     text: str
@@ -65,18 +80,25 @@ class Difference(Record):
     my_limits: device.Limits | None = None
     why_no_limits: str = ""
     between: Between | None = None
+    unsaid: Unsaid | None = None
+
+    @property
+    def may_be(self) -> dict[str, Value]:
+        """The settings that the printed number may have without saying so."""
+        return self.unsaid.may_be if self.unsaid else {}
 
     @property
     def groups(self) -> list[Members]:
         """What is a factor: a setting alone, those that are `together`, and the environment, which is the last."""
-        alone = [(axis,) for axis in self.mine if axis not in self.together]
+        alone = [(axis,) for axis in (*self.mine, *self.may_be) if axis not in self.together]
         both = [self.together] if self.together else []
         return [*alone, *both, *([(ENVIRONMENT,)] if self.has_two_environments else [])]
 
     def factors(self, usual: Mapping[str, Value | None], groups: Sequence[Members] = ()) -> list[Factor]:
         """The factors, in the order of `corners`. usual: the usual values of axes. groups: other groups."""
-        printed = {**{axis: usual.get(axis) or "usual" for axis in self.mine}, **self.axes, ENVIRONMENT: self.theirs_in}
-        mine = {**self.mine, ENVIRONMENT: self.mine_in}
+        both = {axis: usual.get(axis) or "usual" for axis in (*self.mine, *self.may_be)} | self.axes
+        printed = {**both, **self.may_be, ENVIRONMENT: self.theirs_in}
+        mine = {**both, **self.mine, ENVIRONMENT: self.mine_in}
         return [
             Factor(" & ".join(group), *(", ".join(str(side[name]) for name in group) for side in (mine, printed)))
             for group in groups or self.groups
@@ -89,9 +111,21 @@ class Difference(Record):
         for corner in corners(len(groups) - crossed, crossed=crossed):
             theirs = {name for group, is_theirs in zip(groups, corner, strict=True) if is_theirs for name in group}
             settings = {axis: self.axes.get(axis) if axis in theirs else value for axis, value in self.mine.items()}
+            settings |= {axis: value if axis in theirs else self.axes.get(axis) for axis, value in self.may_be.items()}
             is_mine = self.has_two_environments and ENVIRONMENT not in theirs
             found[corner] = settings, self.mine_in if is_mine else self.theirs_in
         return found
+
+    def no_number_of(self, settings: Mapping[str, Value | None], environment: str) -> str:
+        """That a corner has no number, in words."""
+        said = ", ".join(f"{axis}={value}" for axis, value in settings.items())
+        return f"no number of {said or self.case} in {environment}"
+
+    def with_unsaid(self, may_be: dict[str, Value], left_out: Iterable[str]) -> "Difference":
+        """The same with other settings that the printed number does not state; left_out: why more are not measured."""
+        assert self.unsaid is not None
+        fewer = {"may_be": may_be, "left_out": (*self.unsaid.left_out, *left_out)}
+        return self.model_copy(update={"unsaid": self.unsaid.model_copy(update=fewer)})
 
     @property
     def has_two_environments(self) -> bool:
@@ -110,11 +144,16 @@ def difference_of(run: RunRecord) -> Difference | None:
 
 
 class Explained(NamedTuple):
-    """The bars; why the device has none, and a sentence on settings that share a bar: both empty where it is not so."""
+    """The bars; why the device has none, and a sentence on settings that share a bar: both empty where it is not so.
+
+    factors: of the bars. reached: how many mixtures of settings come near the printed number, of how many measured.
+    """
 
     bars: list[Bar]
     why_no_device: str
     not_separated: str
+    factors: list[Factor]
+    reached: tuple[int, int]
 
 
 def explained(evidence: Evidence, asked: Difference) -> Explained:
@@ -133,13 +172,15 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
     factors = asked.factors(evidence.words.usual, groups)
-    found = bars(factors, terms, printed, by_device)
+    found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None)
+    left = [term.mean - math.log(asked.value) - (by_device.size.value if by_device else 0.0) for term in terms.values()]
+    reached = sum(abs(each) <= NEAR for each in left), len(left)
     together = ", ".join(factor.name for factor, group in zip(factors, groups, strict=True) if group[1:])
     not_separated = t("{names}: not separated, as {why}.", names=together, why=why) if together else ""
     if by_device or asked.between:
-        return Explained(found, "", not_separated)
+        return Explained(found, "", not_separated, factors, reached)
     why_no_device = asked.why_no_limits or t("its limits, or the work of a step, were not measured")
-    return Explained(found, why_no_device, not_separated)
+    return Explained(found, why_no_device, not_separated, factors, reached)
 
 
 def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, Term], "_End", str]:
@@ -179,11 +220,10 @@ def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> 
                 key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
                 found.setdefault(key, _End(case_id, column, term))
         if not found:
-            said = ", ".join(f"{axis}={value}" for axis, value in settings.items())
             why = _why_none(evidence, {**asked.axes, **settings}, environment)
-            raise _NotMeasured(f"no number of {said or asked.case} in {environment}: {why}")
+            raise _NotMeasured(f"{asked.no_number_of(settings, environment)}: {why}")
         by_corner[corner] = found
-    *_, end = by_corner.values()
+    end = [*by_corner.values()][0 if asked.unsaid else -1]
     one = next((each for each in end if all(each in found for found in by_corner.values())), None)
     if one is None:
         raise _NotMeasured("no protocol measured all combinations of settings on one machine")

@@ -1,9 +1,8 @@
 """`invoke explain`: both ends and corners between them are measured, and the bars are printed and reported."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import tomlkit
 
@@ -11,19 +10,22 @@ from tsuishi.base.errors import UserError
 from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
-from tsuishi.extras.explain import device, sections
-from tsuishi.extras.explain.design import MOST
-from tsuishi.extras.explain.difference import NAME, Difference, explained
+from tsuishi.extras.explain import device, sections, unsaid
+from tsuishi.extras.explain.design import FULL, MOST
+from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
-from tsuishi.plan.planning import outline_run
+from tsuishi.plan.planning import measurable, outline_run
 from tsuishi.report.output import checked
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
+from tsuishi.specs.selections import Selector
 from tsuishi.verdicts.evidence import evidence_of
 
 # Rounds without --repetitions.
 _ROUNDS = "3"
+# Values of axes; None: not given.
+Settings = Mapping[str, Value | None]
 
 
 def explain(chain: Chain) -> None:
@@ -36,11 +38,10 @@ def explain(chain: Chain) -> None:
     number = found.number
     theirs = check.nearest_environments(found)[0]
     asked = _asked(chain, found, theirs)
-    if not (asked.factors(chain.session.words.usual) or asked.limits):
+    if not asked.factors(chain.session.words.usual) and chain.options.text("mine"):
         raise UserError(
-            f"nothing differs from the printed case ({number.case}, in {theirs.name}), and the device has no bar "
-            f"({asked.why_no_limits}): say what differs, by --mine axis=value,axis=value or --mine-env; `check` "
-            "measures the case as it is printed"
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine out, and settings "
+            "that it does not state are measured; `check` measures the case as it is printed"
         )
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
@@ -49,42 +50,133 @@ def explain(chain: Chain) -> None:
 
 
 def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
-    """Measure the corners, as many as fit the time, print the bars, and report them."""
-    say = chain.session.screen.say
-    inner, suite = check.prepare(chain, found)
-    suites, narrowed = [suite], (inner.suites / f"{suite}.toml").read_text(encoding="utf-8")
-    if asked.limits and not asked.my_limits:
-        of_limits = device.suite_of_limits(chain.session.checkout.suites)
-        device.narrow(of_limits, inner.suites / of_limits.name, str(found.number.axes.get("precision", "")))
-        suites.append(of_limits.stem)
-    environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
-    measured = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
-    measured |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
+    """Measure the corners, as many as fit the time, print the bars, and report them.
+
+    Where nothing differs, mine and the printed number may differ in what the number does not state.
+    """
+    say, usual = chain.session.screen.say, chain.session.words.usual
+    making = _Making(chain, found, asked)
+    if asked.factors(usual):
+        making.require(asked)
+    else:
+        asked = asked.model_copy(update={"unsaid": making.unsaid(asked.theirs_in)})
+        if not (asked.may_be or asked.limits):
+            raise UserError(f"no setting can be measured, and the device has no bar ({asked.why_no_limits})")
     for fitting in _fewer_factors(asked):
-        _widen(inner.suites / f"{suite}.toml", narrowed, fitting)
-        sub = check.main_job(chain, found, inner, measured)
+        making.write(settings for settings, _ in fitting.corners(fitting.groups).values())
+        sub = making.job()
         if not (why_not := _why_not_all(sub)):
             break
     else:
         raise UserError(f"the fewest corners do not fit: {why_not}; --plan --within none says how long all take")
-    for factor in fitting.factors(chain.session.words.usual):
-        say(f"differs: {factor.name}: {factor.mine} in place of {factor.theirs}")
+    for factor in fitting.factors(usual):
+        say(
+            f"{'may differ' if fitting.unsaid else 'differs'}: {factor.name}: {factor.mine} in place of {factor.theirs}"
+        )
     if fitting.together:
         say(f"too little time to separate {', '.join(fitting.together)}: they are one factor; --within none separates")
+    for text in fitting.unsaid.left_out if fitting.unsaid else ():
+        say(f"not measured: {text}")
     sub.session = replace(sub.session, extras={NAME: fitting.content()})
     run = check.measured(sub)
     if run is None:
         return
     chain.end_with(sub.exit_code)
-    for line in sections.plain(explained(evidence_of(run, inner.suites, inner.published), fitting), fitting):
+    evidence = evidence_of(run, making.inner.suites, making.inner.published)
+    for line in sections.plain(explained(evidence, fitting), fitting):
         say(line)
 
 
+class _Making:
+    """The folder of an explanation: its suites, its main job, and what its environments refuse."""
+
+    def __init__(self, chain: Chain, found: check.Found, asked: Difference) -> None:
+        self.chain, self.found = chain, found
+        self.inner, self.suite = check.prepare(chain, found)
+        self.path = self.inner.suites / f"{self.suite}.toml"
+        self.narrowed = self.path.read_text(encoding="utf-8")
+        suites = [self.suite]
+        if asked.limits and not asked.my_limits:
+            of_limits = device.suite_of_limits(chain.session.checkout.suites)
+            device.narrow(of_limits, self.inner.suites / of_limits.name, str(found.number.axes.get("precision", "")))
+            suites.append(of_limits.stem)
+        environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
+        self.options = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
+        self.options |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
+
+    def write(self, settings: Iterable[Settings]) -> None:
+        """Write the suite: its cases with each of these settings (a value of None: not given)."""
+        document = tomlkit.parse(self.narrowed)
+        groups, different = tomlkit.aot(), []
+        for given in settings:
+            said = {axis: value for axis, value in given.items() if value is not None}
+            if said not in different:
+                different.append(said)
+        for group, said in itertools.product(document["groups"].unwrap(), different):
+            groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
+        document["groups"] = groups
+        self.path.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+    def job(self) -> Chain:
+        """The main job that measures the suites."""
+        return check.main_job(self.chain, self.found, self.inner, self.options)
+
+    def refusals(self) -> Callable[[Mapping[str, Value], str], str]:
+        """Why a case with some settings cannot run in an environment: what the environments that are there answer.
+
+        They are made first, unless a plan is asked for. Empty: it can run, or nobody has said.
+        """
+        sub = self.job()
+        session, names = sub.session, sub.session.choice.environments
+        known = select_environments(session.checkout.images, names, computing(session.choice, session.nvml))
+        there = ((each.name, session.builder.find(each)) for each in known)
+        ready = {name: each for name, each in there if each}
+        if not sub.only_plans:
+            ready |= session.build([each for each in known if each.name not in ready])
+        cells, usual = measurable(session, known, ready), session.words.usual
+
+        def why(settings: Mapping[str, Value], environment: str) -> str:
+            selects = Selector({axis: (value,) for axis, value in settings.items()}, usual=usual)
+            (here,) = (each for each in cells.possible if each.environment.name == environment)
+            of_case = [case_id for case_id, case in here.cases.items() if selects(case.values)]
+            reasons = [here.refused.get(case_id, "") for case_id in of_case]
+            return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+        return why
+
+    def require(self, asked: Difference) -> None:
+        """Raise UserError where an end cannot run, or a corner of a design whose settings can share no bar."""
+        corners = asked.corners(asked.groups)
+        self.write(settings for settings, _ in corners.values())
+        refused = self.refusals()
+        for corner, (settings, environment) in corners.items():
+            is_end = len({*corner}) == 1
+            said = {axis: value for axis, value in settings.items() if value is not None}
+            if (is_end or len(asked.mine) > FULL) and (why := refused(said, environment)):
+                raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
+
+    def unsaid(self, environment: str) -> Unsaid:
+        """The settings that the number does not state, with values that can run."""
+        images = self.inner.images
+        (here,) = select_environments(images, (environment,), "cpu")
+        values = unsaid.unsaid_of(self.found.number, self.inner.suites, self.suite, here.framework)
+        self.write(unsaid.tried(values))
+        refused = self.refusals()
+        return unsaid.chosen(values, lambda settings: refused(settings, environment))
+
+
 def _fewer_factors(asked: Difference) -> Iterator[Difference]:
-    """The difference with a factor for each setting, then with more and more of the last settings as one factor."""
+    """The difference with a factor for each setting; then with fewer: more and more of the last become one factor.
+
+    Of settings that the printed number does not state, the last are not measured.
+    """
     yield asked
     for count in range(2, len(asked.mine) + 1):
         yield asked.model_copy(update={"together": tuple(asked.mine)[-count:]})
+    settings = [*asked.may_be.items()]
+    for count in range(len(settings) - 1, -1 if asked.limits else 0, -1):
+        of_time = [f"{axis}={value} (too little time)" for axis, value in settings[count:]]
+        yield asked.with_unsaid(dict(settings[:count]), of_time)
 
 
 def _why_not_all(sub: Chain) -> str:
@@ -152,17 +244,3 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
         return theirs
     (found,) = select_environments(chain.session.checkout.images, (name,), "cpu")
     return found
-
-
-def _widen(path: Path, narrowed: str, asked: Difference) -> None:
-    """Write a suite whose cases, those of the text `narrowed`, have all corners of the design."""
-    document = tomlkit.parse(narrowed)
-    groups, settings = tomlkit.aot(), []
-    for given, _ in asked.corners(asked.groups).values():
-        said = {axis: value for axis, value in given.items() if value is not None}
-        if said not in settings:
-            settings.append(said)
-    for group, said in itertools.product(document["groups"].unwrap(), settings):
-        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
-    document["groups"] = groups
-    path.write_text(tomlkit.dumps(document), encoding="utf-8")

@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import ERROR, Bar, Finding
-from tsuishi.extras.explain.difference import Difference, Explained, difference_of, explained
+from tsuishi.extras.explain.difference import Difference, Explained, Unsaid, difference_of, explained
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
@@ -81,20 +81,24 @@ class _Words(NamedTuple):
 
 def plain(explanation: Explained, asked: Difference) -> Iterator[str]:
     """The sentence and the table, for the screen."""
-    found = explanation.bars
-    yield _sentence(found, asked)
+    yield _sentences(explanation, asked)
     yield ""
-    table = _table(found, asked)
+    table = _table(explanation.bars, asked)
     for row in (table.columns, ["---"] * len(table.columns), *([cell.text for cell in row] for row in table.rows)):
         yield f"| {' | '.join(row)} |"
     yield ""
     yield _notes(explanation, asked)
 
 
+def _sentences(explanation: Explained, asked: Difference) -> str:
+    of_unsaid = _of_unsaid(explanation, asked.unsaid) if asked.unsaid else ""
+    return prose([_sentence(explanation.bars, asked), of_unsaid])
+
+
 def _blocks(explanation: Explained, asked: Difference) -> list[Block]:
     words, found = _Words.of(asked), explanation.bars
     return [
-        Text(_sentence(found, asked)),
+        Text(_sentences(explanation, asked)),
         figures.block(drawing(found, asked), words.drawing, "explanation", words.caption),
         _table(found, asked),
         Text(_notes(explanation, asked), kind="note"),
@@ -108,6 +112,11 @@ def _notes(explanation: Explained, asked: Difference) -> str:
     elif asked.between.error is None:
         more = t("The remainder has none: that needs three sessions of each run, and a case that --row names.")
     product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
+    if asked.may_be:
+        product = t(
+            "Effects are those on this machine. Settings that the printed number does not state are no part of "
+            "mine over printed."
+        )
     no_device = t("The device has no bar: {why}.", why=why_no_device) if why_no_device else more
     return prose([product, words.of_intervals, no_device, explanation.not_separated])
 
@@ -115,9 +124,12 @@ def _notes(explanation: Explained, asked: Difference) -> str:
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:
     *settings, left = [bar for bar in found if bar.is_part]
     whole = math.exp(math.fsum(bar.size.value for bar in (*settings, left)))
-    named = [bar for bar in settings if bar.finding in ("certain", "computed")]
+    named = sorted(
+        (bar for bar in settings if bar.finding in ("certain", "computed")), key=lambda bar: -abs(bar.size.value)
+    )
     parts = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
     others = ", ".join(bar.name for bar in settings if bar not in named)
+    uncertain = t("Not certain: {names}.", names=others) if others else ""
     where = t("all that is not named")
     if asked.between:
         said = t(
@@ -127,9 +139,17 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
             parts=", ".join(parts) or t("nothing is certain to explain a part"),
             left=_ratio(left),
         )
-        return prose([said, t("Not certain: {names}.", names=others) if others else ""])
+        return prose([said, uncertain])
     if not any(bar.finding == "computed" for bar in found):
         where = t("{device} and all that is not named", device=asked.hardware or t("the device"))
+    if not settings:
+        return t(
+            "Mine is {left} times the printed {text} ({column}), with {where}.",
+            left=_ratio(left),
+            text=asked.text,
+            column=asked.column,
+            where=where,
+        )
     said = t(
         "Mine is {times} times the printed {text} ({column}): {parts}; {left} remains, with {where}.",
         times=digits(whole),
@@ -139,7 +159,37 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
         left=_ratio(left),
         where=where,
     )
-    return prose([said, t("Not certain: {names}.", names=others) if others else ""])
+    return prose([said, uncertain])
+
+
+def _of_unsaid(explanation: Explained, unsaid: Unsaid) -> str:
+    """What the settings would explain that the printed number does not state."""
+    left_out = t("Not measured: {which}.", which="; ".join(unsaid.left_out)) if unsaid.left_out else ""
+    if not explanation.factors:
+        return left_out
+    bars = {bar.name: bar for bar in explanation.bars}
+    certain = [factor for factor in explanation.factors if bars[factor.name].finding == "certain"]
+    would = [
+        t("{name} ({value}) would explain {ratio}", name=each.name, value=each.theirs, ratio=_ratio(bars[each.name]))
+        for each in sorted(certain, key=lambda each: -abs(bars[each.name].size.value))
+    ]
+    stated = t(
+        "The printed number does not state {names}: {would}.",
+        names=", ".join(each.name for each in explanation.factors),
+        would=", ".join(would) or t("no other value is certain to explain a part"),
+    )
+    reached, measured = explanation.reached
+    share = t(
+        "{reached} of the {measured} combinations that were measured come within 5 % of {target}; suites/axes.toml "
+        "names {combinations}.",
+        measured=measured,
+        reached=reached,
+        target=t("the printed number")
+        if explanation.why_no_device
+        else t("the printed number times the bar of the device"),
+        combinations=unsaid.combinations,
+    )
+    return prose([stated, share, left_out])
 
 
 def _table(found: Sequence[Bar], asked: Difference) -> Table:

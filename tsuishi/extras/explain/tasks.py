@@ -13,8 +13,9 @@ def explain(ctx: "ChainContext") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
     Both ends and combinations between them are measured here, in random order within rounds: all of up to four
-    settings, sixteen of five to eight. With --beside, two runs are compared: other environments and other numbers of
-    CPUs are measured here, and everything else that differs is listed.
+    settings, sixteen of five to eight. Without --mine, the settings are those that the printed number does not state.
+    With --beside, two runs are compared: other environments and other numbers of CPUs are measured here, and everything
+    else that differs is listed.
     """
     from tsuishi.extras.explain import explaining, two_runs
 
