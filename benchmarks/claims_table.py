@@ -44,6 +44,7 @@ WORDS_OF: dict[Takes, str] = {
     "planned": "yes",
     "time": "more time",
     "profile": "needs `full`",
+    "suite": "no",
     "environment": "no",
     "data": "needs data",
     "gpus": "GPUs",
@@ -83,13 +84,14 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
         larger = trials.matrix(replace(choice, profile="full"), *given)
     sources = shipped_sources()
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
+    suites = frozenset[str | int](questions)
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
     planned = Counter(trial.cell for trial in outlined.trials)
     hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
     frameworks = frozenset(environment.framework for environment in environments)
     of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)
-    return what_claims_take(sources, Situation(hardware, frameworks, asked, of_full, planned))
+    return what_claims_take(sources, Situation(hardware, frameworks, suites, asked, of_full, planned))
 
 
 def suites_of(source: Source) -> tuple[str, ...]:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tsuishi.specs.case import DEVICES
+from tsuishi.specs.case import DEVICES, SUITE
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Source
 
 # Why a claim can be judged by a plan, or what it takes.
-Takes = Literal["planned", "time", "profile", "environment", "data", "gpus", "hardware", "nothing"]
+Takes = Literal["planned", "time", "profile", "suite", "environment", "data", "gpus", "hardware", "nothing"]
 
 
 class GpusHere(NamedTuple):
@@ -29,12 +29,13 @@ class GpusHere(NamedTuple):
 class Situation:
     """A plan, and the machine it is for.
 
-    frameworks: of its environments. asked: every question that its profile can ask; `larger`: those of the profile
-    `full` with real data. planned: how many trials of each cell are planned.
+    frameworks: of its environments. suites: of the plan. asked: every question that its profile can ask; `larger`:
+    those of the profile `full` with real data. planned: how many trials of each cell are planned.
     """
 
     hardware: GpusHere
     frameworks: frozenset[str]
+    suites: frozenset[str | int]
     asked: Sequence[PlannedQuestion]
     larger: Sequence[PlannedQuestion]
     planned: Mapping[MatrixCell, int]
@@ -58,6 +59,8 @@ def _needs_of_plan(
     if asked:
         enough = any(all(here.planned.get(cell, 0) >= LOOKS[0] for cell in cells) for cells in asked)
         return "planned" if enough else "time"
+    if not claim.named(SUITE) <= here.suites:
+        return "suite"
     if "accuracy" in claim.about:
         return "data"
     return "profile" if in_larger else "environment"

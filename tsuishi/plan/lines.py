@@ -114,26 +114,31 @@ def power_sentences(comparing: Comparing, known: str, planned: int) -> list[str]
     return sentences
 
 
+_NO_NOTES: Mapping[tuple[str, str], str] = {}
 _TAKES: dict[Takes, str] = {
     "planned": "can be judged by this plan",
     "time": "need more time (--within none)",
     "profile": "need --profile full",
     "data": "need real data and whole trainings (invoke fetch-data, --profile full)",
-    "environment": "need other environments or suites",
+    "suite": "need another suite",
+    "environment": "need other environments",
     "gpus": "need more NVIDIA GPUs",
     "hardware": "are about other GPUs",
     "nothing": "cannot be tested with tsuishi",
 }
 
 
-def claim_rows(takes: Mapping[tuple[str, str], Takes]) -> list[tuple[str, str]]:
+def claim_rows(
+    takes: Mapping[tuple[str, str], Takes], notes: Mapping[tuple[str, str], str] = _NO_NOTES
+) -> list[tuple[str, str]]:
     """A row for each thing that claims take: "need more time", "keras-channels-first a, b; towers-titanx d".
 
-    takes: by source and claim.
+    takes, notes: by source and claim; a note stands behind its claim.
     """
     by_need: dict[Takes, dict[str, list[str]]] = {}
     for (source, claim), need in takes.items():
-        by_need.setdefault(need, {}).setdefault(source, []).append(claim)
+        note = notes.get((source, claim))
+        by_need.setdefault(need, {}).setdefault(source, []).append(f"{claim} ({note})" if note else claim)
     return [
         (
             f"{sum(map(len, by_need[need].values()))} {text}",

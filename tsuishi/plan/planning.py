@@ -1,5 +1,6 @@
 """The plan of a command: the environments it needs, its questions, what it leaves out, and how long it takes."""
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,15 +17,16 @@ from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
 from tsuishi.plan.candidates import candidates
 from tsuishi.plan.choice import UsableEnvironments, choose
-from tsuishi.plan.decidable import GpusHere, Situation, what_claims_take
+from tsuishi.plan.decidable import GpusHere, Situation, Takes, what_claims_take
 from tsuishi.plan.outline import Outline, environments_in, outline
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
+from tsuishi.specs.case import SUITE
 from tsuishi.specs.claims import all_reach
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import PlannedQuestion
-from tsuishi.specs.source import read_sources
+from tsuishi.specs.questions import LOOKS, PlannedQuestion
+from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
 
 # A file system should have this many times the bytes that go to it.
@@ -159,13 +161,43 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
     situation = Situation(
         GpusHere(len(session.nvml), min(memory, default=None), reach),
         frozenset(environment.framework for environment in environments),
+        frozenset(suite.name for suite in select_suites(session.checkout.suites, session.choice.suites)),
         (*outlined.asked, *outlined.others),
         candidates({}, sources, larger.possible, len(session.nvml), accuracy=True),
         Counter(trial.cell for trial in outlined.trials),
     )
     takes = what_claims_take(sources, situation)
     if takes:
-        session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
+        notes = _of_other_suites(session, environments, sources, takes)
+        session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes, notes))
+
+
+def _of_other_suites(
+    session: Session,
+    environments: Sequence[Environment],
+    sources: Sequence[Source],
+    takes: Mapping[tuple[str, str], Takes],
+) -> dict[tuple[str, str], str]:
+    """For each claim that needs another suite: the option that names it, and the expected minutes of its trials.
+
+    Empty for a run that names its suites: it is not about the others.
+    """
+    claims = [(source.name, claim) for source in sources for claim in source.claims]
+    suites = {(name, claim.id): sorted(map(str, claim.named(SUITE))) for name, claim in claims}
+    suites = {key: suites[key] for key, need in takes.items() if need == "suite"}
+    if not suites or session.choice.suites:
+        return {}
+    choice = replace(session.choice, suites=tuple(dict.fromkeys(itertools.chain(*suites.values()))))
+    matrix = trials.matrix(choice, session.checkout, environments, session.nvml, session.history)
+    seconds: dict[tuple[str, str], float] = {}
+    for question in candidates({}, sources, matrix.possible, len(session.nvml), _shows_accuracy(session)):
+        of_trials = LOOKS[0] * sum(matrix.first[cell].expected_s for cell in question.cells)
+        key = question.source, question.claim
+        seconds[key] = max(of_trials, seconds.get(key, 0.0))
+    return {
+        key: ", ".join([f"--suite {','.join(names)}", *([lines.minutes(seconds[key])] if key in seconds else [])])
+        for key, names in suites.items()
+    }
 
 
 def await_others(session: Session, builds: Sequence[PlannedBuild], *, measures: bool) -> None:
