@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.bounds import Fault, Row, broken
 from benchmarks.known_truths import Draw, Random, cases_of, terms_of
-from tsuishi.extras.explain.design import Bar, Factor, bars, corners
+from tsuishi.estimates.intervals import Contrast, Term
+from tsuishi.extras.explain.design import Bar, Corner, Factor, _remainder, _sum, bars, corners
 
 # Their settings here take as many times as long as the printed number.
 DEVICE = 3.0
@@ -23,25 +24,46 @@ def rows() -> Iterator[Row]:
     """Every row, in the order of docs/certainty.md."""
     for factors in (1, 3, 5, 8):
         for scatter in (0.01, 0.03, 0.10):
-            name = (
-                f"{factors} setting{'s' * (factors > 1)} of no effect, scatter {100 * scatter:g} %: a setting is blamed"
-            )
+            name = f"{factors} setting{'s' * (factors > 1)} of no effect, {_at(scatter)}: a setting is blamed"
             yield Row(name, 0.05, blamed(factors, {}, scatter))
     noisy = "5 settings of no effect, one of 16 corners scatters 10 times as much: a setting is blamed"
     yield Row(noisy, 0.05, blamed(5, {}, 0.03, noisy=10.0))
     for planted in ({"a": 1.2}, {"a": 1.2, "b": 0.8}, {"a": 1.5, "b": 1.2, "ab": 1.1}):
-        yield Row(f"5 settings, {_said(planted)}: another is blamed", 0.05, blamed(5, planted, 0.03))
-        yield Row(f"5 settings, {_said(planted)}: the interval of a bar misses", 0.05, missed(5, planted, 0.03))
+        for scatter in (0.01, 0.03, 0.10):
+            of = f"5 settings, {_said(planted)}, {_at(scatter)}"
+            yield Row(f"{of}: another is blamed", 0.05, blamed(5, planted, scatter))
+            yield Row(f"{of}: the interval of a bar misses", 0.05, missed(5, planted, scatter))
     for planted in ({"a": 1.2}, {"a": 1.5, "b": 1.2, "ab": 1.1}):
         yield Row(f"5 settings, {_said(planted)}: a is not named first", 0.10, not_first(planted, 0.03))
+    for scatter in (0.03, 0.10):
+        of = f"4 settings and the environment, {_said({'a': 1.2, 'e': 1.5})}, {_at(scatter)}"
+        yield Row(f"{of}: another is blamed", 0.05, blamed(5, {"a": 1.2, "e": 1.5}, scatter, crossed=True))
+        yield Row(f"{of}: the interval of a bar misses", 0.05, missed(5, {"a": 1.2, "e": 1.5}, scatter, crossed=True))
+    delay = "5 settings of no effect, a delay that is none of them: it is not certain to remain, or a setting is blamed"
+    yield Row(delay, 0.05, not_remaining(0.03))
 
 
 def faults() -> Iterator[Fault]:
-    """Each bar at an error of 5 %, for the two kinds of bound."""
+    """A fault for each kind of bound."""
     alone = (("tsuishi.extras.explain.design.ERROR", 0.05 * 14),)  # the bars of five settings
-    nothing = Row("5 settings of no effect", 0.05, blamed(5, {}, 0.03))
+    nothing, planted = Row("5 settings of no effect", 0.05, blamed(5, {}, 0.03)), {"a": 1.2}
+    of_remainder = (("tsuishi.extras.explain.design._remainder", _of_my_end),)
+    halved = (("tsuishi.extras.explain.design._sum", _halved),)
+    never = (("tsuishi.extras.explain.design.ERROR", 0.0),)
     yield Fault("each bar at 5 %", nothing, alone)
-    yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, {"a": 1.2}, 0.03)), alone)
+    yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, planted, 0.03)), alone)
+    yield Fault("the remainder is that of my end", Row("5 settings", 0.05, missed(5, planted, 0.03)), of_remainder)
+    yield Fault("half of each bar", Row("5 settings", 0.05, missed(5, planted, 0.03)), halved)
+    yield Fault("no error at all, so nothing is certain", Row("5 settings", 0.10, not_first(planted, 0.03)), never)
+    yield Fault("no error at all, a delay", Row("5 settings", 0.05, not_remaining(0.03)), never)
+
+
+def _of_my_end(mine: Term, theirs: Term, printed: float, device: Bar | None) -> tuple[str, Contrast]:
+    return _remainder(mine, mine, printed, device)
+
+
+def _halved(weights: Mapping[Corner, float], terms: Mapping[Corner, Term]) -> Contrast:
+    return _sum({corner: weight / 2 for corner, weight in weights.items()}, terms)
 
 
 def main(draws: int) -> int:
@@ -53,20 +75,22 @@ def main(draws: int) -> int:
     return min(1, broken(rows(), faults(), draws, _FAULT_DRAWS))
 
 
-def blamed(factors: int, planted: Mapping[str, float], scatter: float, noisy: float = 1.0) -> Draw:
+def blamed(
+    factors: int, planted: Mapping[str, float], scatter: float, noisy: float = 1.0, *, crossed: bool = False
+) -> Draw:
     """A setting that was not planted is certain to explain a part."""
     return lambda random: any(
         bar.finding == "certain" and bar.name not in planted
-        for bar in _settings(factors, planted, scatter, random, noisy)
+        for bar in _settings(factors, planted, scatter, random, noisy, crossed=crossed)
     )
 
 
-def missed(factors: int, planted: Mapping[str, float], scatter: float) -> Draw:
+def missed(factors: int, planted: Mapping[str, float], scatter: float, *, crossed: bool = False) -> Draw:
     """The interval of a bar, of a pair, or of the remainder does not hold its true value."""
-    truth = [bar.size.value for bar in _drawn(factors, planted, 0.0, np.random.default_rng(0))]
+    truth = [bar.size.value for bar in _drawn(factors, planted, 0.0, np.random.default_rng(0), crossed=crossed)]
 
     def draw(random: Random) -> bool:
-        found = _drawn(factors, planted, scatter, random)
+        found = _drawn(factors, planted, scatter, random, crossed=crossed)
         intervals = [bar.size.interval(1 - bar.level) for bar in found]
         return any(of is None or true not in of for of, true in zip(intervals, truth, strict=True))
 
@@ -83,18 +107,43 @@ def not_first(planted: Mapping[str, float], scatter: float) -> Draw:
     return draw
 
 
+def not_remaining(scatter: float) -> Draw:
+    """A cause that is no factor is not certain to remain, or a setting is blamed for it."""
+
+    def draw(random: Random) -> bool:
+        found = {bar.name: bar.finding for bar in _drawn(5, {}, scatter, random)}
+        return found["remainder"] != "certain" or "certain" in (found[name] for name in _NAMES[:5])
+
+    return draw
+
+
 def _settings(
-    factors: int, planted: Mapping[str, float], scatter: float, random: Random, noisy: float = 1.0
+    factors: int,
+    planted: Mapping[str, float],
+    scatter: float,
+    random: Random,
+    noisy: float = 1.0,
+    *,
+    crossed: bool = False,
 ) -> list[Bar]:
-    return [bar for bar in _drawn(factors, planted, scatter, random, noisy) if bar.name in _NAMES]
+    return [bar for bar in _drawn(factors, planted, scatter, random, noisy, crossed=crossed) if bar.name in _NAMES]
 
 
-def _drawn(factors: int, planted: Mapping[str, float], scatter: float, random: Random, noisy: float = 1.0) -> list[Bar]:
+def _drawn(
+    factors: int,
+    planted: Mapping[str, float],
+    scatter: float,
+    random: Random,
+    noisy: float = 1.0,
+    *,
+    crossed: bool = False,
+) -> list[Bar]:
     """The bars of an explanation: three rounds of every corner.
 
-    planted: by how many times mine takes as long, for a factor or for several together.
+    planted: by how many times mine takes as long, for a factor or for several together. crossed: the last factor is
+    the environment.
     """
-    every, names = corners(factors), _NAMES[:factors]
+    every, names = corners(factors - crossed, crossed=crossed), _NAMES[:factors]
     means = [
         math.log(DEVICE)
         + math.fsum(math.log(times) for of, times in planted.items() if not any(corner[names.index(n)] for n in of))
@@ -105,6 +154,10 @@ def _drawn(factors: int, planted: Mapping[str, float], scatter: float, random: R
     terms = terms_of({"here": cases_of(random, each, 3, means)})["here"]
     by_corner = {corner: terms[str(number)] for number, corner in enumerate(every)}
     return bars([Factor(name, "on", "off") for name in names], by_corner, printed=1.0)
+
+
+def _at(scatter: float) -> str:
+    return f"scatter {100 * scatter:g} %"
 
 
 def _said(planted: Mapping[str, float]) -> str:
