@@ -1,6 +1,7 @@
 """Two runs beside each other: how much slower the second is, and what differs in their records."""
 
 import os
+import platform
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,6 +82,32 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
     assert rows[1:] == ["nothing is measured: nothing that differs can be set on one machine"]
     assert rows[0].startswith("code of the workload behave ")
     assert rows[0].endswith("measure with one version of the code")
+
+
+def test_a_run_is_set_beside_the_folder_of_a_report(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    run(root, "first")
+    done = invoke(root, "report", "--out", "theirs")
+    assert done.returncode == 0, done.stderr
+    theirs = root / "reports" / "out" / "theirs"
+    alike = invoke(root, "explain", "latest", "--beside", str(theirs))
+    assert re.match(r"the report's run takes 1\.00 times as long as this run: one case \(host; a report ", alike.stdout)
+    assert "their facts do not differ: another time, other load, or a cause that no report shows" in alike.stdout
+
+    page = theirs / "report.json"
+    python = f'"{platform.python_version()}"'
+    assert python in page.read_text()
+    page.write_text(page.read_text().replace(python, '"3.5.2"'))
+    (row,) = (
+        invoke(root, "explain", "latest", "--beside", str(theirs))
+        .stdout.partition("to separate it")[2]
+        .split("\n")[1:-1]
+    )
+    assert re.match(r"host: Python +\S+ +3\.5\.2 +a report has no trials: measure both", row), row
+
+    page.write_text(page.read_text().replace('"Machine"', '"機械"'))
+    refused = invoke(root, "explain", "latest", "--beside", str(theirs))
+    assert "theirs: no report in English of this version of tsuishi (KeyError('Machine'))" in refused.stderr
 
 
 def test_another_number_of_cpus_is_measured_and_the_report_says_it(tmp_path: Path) -> None:

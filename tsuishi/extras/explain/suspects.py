@@ -25,6 +25,8 @@ _QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or
 _CLOCK, _OF_CLOCKS = "gpu_sm_clock_mhz", 0.02
 # The facts of an environment that its name does not say.
 _FIELDS = ("python", "framework", "engine", "engine_version", "lock_sha256", "cuda", "cudnn", "sandbox", "variables")
+# The title and the columns of the table of suspects.
+SUSPECTS = "Suspects", ("differs", "in the first", "in the second", "to separate it")
 # The longest text of a value.
 _LONGEST = 60
 

@@ -20,7 +20,7 @@ from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
-from tsuishi.extras.explain.suspects import CPUS, beside_trials, suspects
+from tsuishi.extras.explain.suspects import CPUS, SUSPECTS, beside_trials, suspects
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import open_run
@@ -76,7 +76,7 @@ def explain_runs(chain: Chain) -> None:
     if not found:
         say("their records do not differ: another time, other load, or a cause that no record sees")
         return
-    chain.session.screen.table("Suspects", ("differs", "in the first", "in the second", "to separate it"), found)
+    chain.session.screen.table(*SUSPECTS, found)
     if isinstance(asked, str):
         say(f"nothing is measured: {asked}")
         return
