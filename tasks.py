@@ -107,7 +107,7 @@ def list_(ctx: "ChainContext") -> None:
     from tsuishi.commands import listing
 
     if ctx.chain.options.has("sources"):
-        listing.show_sources(ctx.chain.session)
+        listing.show_sources(ctx.chain.session, whole=ctx.chain.options.has("all"))
     else:
         listing.show(ctx.chain.session)
 

@@ -87,6 +87,29 @@ def test_a_table_from_an_address_becomes_a_source_and_a_suite(tmp_path: Path, ro
 
 
 @pytest.mark.long
+def test_what_is_cut_says_how_to_see_the_rest(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "train-fp32-rtx3090.csv"
+    fast, unknown = (
+        (f"resnet50,{batch},{batch}00000\n" for batch in range(1, 15)),
+        (f"xcit_{n},8,3\n" for n in range(6)),
+    )
+    path.write_text("".join(["model,batch_size,img/s\n", *fast, *unknown]))
+    cut, whole = (
+        invoke(root, "adopt", str(path), "--source", "many", "--plan", *more).stdout for more in ((), ["--all"])
+    )
+    assert "xcit_3 and 2 more (--all shows them)" in cut
+    assert "and 2 more rows: --all shows them" in cut
+    assert cut.count("TFLOP/s") == 12
+    assert "xcit_4, xcit_5" in whole
+    assert "--all" not in whole
+    assert whole.count("TFLOP/s") == 14
+    invoke(root, "adopt", str(path), "--source", "many")
+    cut, whole = (invoke(root, "list", "--sources", *more).stdout for more in ((), ["--all"]))
+    assert "and 2 more rows: --all shows them" in cut
+    assert (cut.count("TFLOP/s"), whole.count("TFLOP/s")) == (12, 14)
+
+
+@pytest.mark.long
 def test_without_a_licence_only_the_numbers_in_use_are_kept(tmp_path: Path, root: Path) -> None:
     table = theirs(tmp_path, licence="") / "results" / "bench-train-rtx3090.csv"
     done = invoke(root, "adopt", str(table), "--source", "bench")

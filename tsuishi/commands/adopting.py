@@ -21,7 +21,7 @@ from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
-# The most rows of the table of reasons, and examples of a reason.
+# The most rows of the tables of reasons and of doubts, and examples of a reason; --all shows the others.
 _ROWS, _EXAMPLES = 12, 4
 
 
@@ -81,7 +81,7 @@ def _pairs(option: str, text: str) -> dict[str, str]:
 
 def _show(chain: Chain, adoption: Adoption) -> None:
     """Print the evidence, the count of cells, and the reasons of refusals."""
-    screen = chain.session.screen
+    screen, whole = chain.session.screen, chain.options.has("all")
     screen.table("The map of the tables", ("in the table", "taken for", "why"), adoption.evidence)
     refused, mapped = adoption.refused(), adoption.mapped()
     total = mapped + sum(refused.values())
@@ -94,25 +94,31 @@ def _show(chain: Chain, adoption: Adoption) -> None:
         reasons.setdefault(why, []).append((what, count))
     rows = []
     for why, whats in reasons.items():
-        shown = ", ".join(what for what, _ in whats[:_EXAMPLES])
-        more = f" and {len(whats) - _EXAMPLES} more" if len(whats) > _EXAMPLES else ""
-        rows.append((sum(count for _, count in whats), why, shown + more))
-    if rows:
-        screen.table("Not cases here", ("numbers", "because of", "such as"), rows[:_ROWS])
+        shown = whats if whole else whats[:_EXAMPLES]
+        more = f" and {len(whats) - len(shown)} more (--all shows them)" if whats[len(shown) :] else ""
+        rows.append((sum(count for _, count in whats), why, ", ".join(what for what, _ in shown) + more))
+    _table(screen, "Not cases here", ("numbers", "because of", "such as"), rows, whole)
     words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
-    show_doubts(screen, adoption.name, doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets))
+    found = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
+    show_doubts(screen, adoption.name, found, whole)
 
 
-def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt]) -> None:
-    """Print the doubts about the numbers of a source."""
+def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt], whole: bool) -> None:
+    """Print the doubts about the numbers of a source. whole: all of them."""
     rows = [
         (doubt.kind, doubt.cells[0].place, doubt.reason, "" if doubt.likely is None else f"{doubt.likely:.4g}")
         for doubt in found
     ]
+    _table(screen, f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows, whole)
+
+
+def _table(screen: Screen, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]], whole: bool) -> None:
+    """Print the first rows of a table, or with `whole` all of them; nothing where it has none."""
+    shown = rows if whole else rows[:_ROWS]
     if rows:
-        screen.table(f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows[:_ROWS])
-    if len(rows) > _ROWS:
-        screen.say(f"and {len(rows) - _ROWS} more")
+        screen.table(title, headers, shown)
+    if rows[len(shown) :]:
+        screen.say(f"and {len(rows) - len(shown)} more rows: --all shows them")
 
 
 def _write(chain: Chain, adoption: Adoption, title: str) -> None:

@@ -44,8 +44,8 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
     return suite.name, suite.title, suite.source or "", default, *counts
 
 
-def show_sources(session: Session) -> None:
-    """Print a table of published sources, and tables of the claims of each and of numbers in doubt.
+def show_sources(session: Session, whole: bool) -> None:
+    """Print a table of published sources, and tables of the claims of each and of numbers in doubt (`whole`: of all).
 
     Raises UserError for a wrong file.
     """
@@ -64,7 +64,7 @@ def show_sources(session: Session) -> None:
             session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
         sheets = read_table(session.checkout.images).data_sheets
         found = doubts_about(source.numbers, source.hardware, session.words, sheets)
-        show_doubts(session.screen, source.name, found)
+        show_doubts(session.screen, source.name, found, whole)
 
 
 def _source_row(source: "Source") -> tuple[object, ...]:
