@@ -8,7 +8,7 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.doubtful import doubts_about
+from tsuishi.adopt.doubtful import doubts_about, likely_text
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.adopt.written import write
 from tsuishi.base.checkout import Checkout
@@ -149,10 +149,30 @@ def test_a_given_column_has_the_network_of_its_header() -> None:
     (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, SHEETS)
     assert doubt.kind == "surprising"
     assert "are 24.9 TFLOP/s; the limit of the hardware is 19.5: TF32 or Winograd's convolutions or" in doubt.reason
-    assert doubt.cells[0].place == "pytorch-train-throughput-fp32.csv, row 1 of a100-80gb-pcie"
+    assert doubt.cells[0].place == "pytorch-train-throughput-fp32.csv, row 2, column resnet50"
     # A given column beside it, whose header no suite has as a network, is no column of resnet50.
     both = {**columns, "waveglow": "throughput_images_per_s images/s"}
     assert numbers(adopted(text, name, case=batch, columns=both)) == numbers(found)
+
+
+@pytest.mark.parametrize(("header", "unit"), [("time (ms)", "ms"), ("it/s", "it/s")])
+def test_a_doubt_has_the_row_and_the_column_of_the_file_and_the_likely_value_in_its_unit(
+    header: str, unit: str
+) -> None:
+    """The rows of two cards stand among each other; a row, the last of resnet34 on the V100, lost its last digit."""
+    networks = ("resnet18", "resnet34", "resnet50", "resnet101", "vgg11", "vgg16", "mobilenet_v2")
+    rows = [
+        f"| {name} | {batch} | {card} | {25 * 2**step + index * 2**step + less} |"
+        for index, name in enumerate(networks)
+        for step, batch in enumerate((8, 16, 32, 64))
+        for less, card in enumerate(("RTX 3090", "V100"))
+    ]
+    lost = rows.index("| resnet34 | 64 | V100 | 209 |")
+    rows[lost] = "| resnet34 | 64 | V100 | 20 |"
+    found = adopted("\n".join([f"| model | batch | GPU | {header} |", "|--|--|--|--|", *rows]), framework="torch")
+    (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, [])
+    assert doubt.cells[0].place == f"table.md, row {lost + 1}, column {header}"
+    assert likely_text(doubt, WORDS) == f"200 {unit}"
 
 
 def test_tables_of_frameworks_releases_and_precisions_are_lines_of_their_own_or_refused() -> None:

@@ -74,9 +74,10 @@ def test_rows_of_a_case_that_a_column_of_words_tells_apart_are_no_readings_of_it
     assert [number.value for number in found.numbers] == [3.0]
     assert Counter((cell.why, cell.what) for cell in found.refused) == {("column", "runtime"): 2}
     alike = reading(text.replace("tensorrt", "eager"))
-    assert [(table["columns"][-1], table["rows"]) for table in spec().tables(alike.numbers)] == [
+    assert [(table["columns"][-1], table["rows"]) for table, _ in spec().tables(alike.numbers)] == [
         ("throughput_images_per_s", [["resnet50", 64, [1.0, 2.0]], ["resnet50", 32, 3.0]])
     ]
+    assert spec(number=2).place(alike.numbers[:2]) == "a.csv, table 2, row 1 and 1 more, column img/s"
 
 
 def test_headers_are_values_of_an_axis_and_columns_and_rows_name_hardware() -> None:

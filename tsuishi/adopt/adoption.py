@@ -14,7 +14,7 @@ from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
-from tsuishi.specs.source import Hardware, Numbers
+from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What the suite of an adopted source runs, and the axes that all its cases have.
@@ -82,10 +82,9 @@ class Adoption:
 
     def numbers(self, words: Vocabulary) -> list[Numbers]:
         """The numbers of cases, as tables of a source."""
-        made = []
+        made: list[Numbers] = []
         for table in self.tables:
-            for values in table.spec.tables(table.reading.numbers) if table.spec else ():
-                made.append(toml.made(table.file.name, values, Numbers, words))
+            made += numbers_of(table.spec, table.reading.numbers, table.file.name, words) if table.spec else ()
         return made
 
     def hardware(self) -> list[Hardware]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
 from tsuishi.machine.data_sheets import DataSheet, fastest_of, sheets_of_printed
+from tsuishi.specs import numerals
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
 
@@ -40,11 +41,24 @@ def _line(table: Numbers) -> str:
 
 def _cells(table: Numbers) -> Iterable[PrintedCell]:
     line = _line(table)
-    for number, row in enumerate(table.rows, start=1):
+    for number, row in enumerate(table.rows):
         for quantity, values in table.readings(row).items():
-            value = statistics.median(values)
-            place = f"{table.note or table.suite}, row {number} of {table.hardware}"
-            yield PrintedCell(line, place, _printed(value), table.axes(row), quantity, value, len(values))
+            value, (place, unit) = statistics.median(values), table.printed(number, quantity)
+            yield PrintedCell(line, place, _printed(value), table.axes(row), quantity, value, len(values), unit)
+
+
+def likely_text(doubt: PrintedDoubt, words: Vocabulary) -> str:
+    """The likely value of the suspect with its unit, that of its column where it has a name; empty without a value."""
+    cell, value = doubt.cells[0], doubt.likely
+    if value is None:
+        return ""
+    own = words.quantities[cell.quantity].unit
+    units = numerals.printed_units(own) | ({"it/s": (1.0, True)} if own == "s" else {})
+    name = next((name for name, unit in units.items() if unit == cell.unit), "")
+    if name:
+        factor, turned = cell.unit
+        value = factor / value if turned else value / factor
+    return f"{float(f'{value:.4g}'):.12g} {name or own}"
 
 
 def _printed(value: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.doubtful import doubts_about
+from tsuishi.adopt.doubtful import doubts_about, likely_text
 from tsuishi.adopt.table_files import table_files
 from tsuishi.adopt.written import write
 from tsuishi.artifacts.network import Network
@@ -100,15 +100,12 @@ def _show(chain: Chain, adoption: Adoption) -> None:
     _table(screen, "Not cases here", ("numbers", "because of", "such as"), rows, whole)
     words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
     found = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
-    show_doubts(screen, adoption.name, found, whole)
+    show_doubts(screen, adoption.name, found, words, whole)
 
 
-def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt], whole: bool) -> None:
+def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt], words: Vocabulary, whole: bool) -> None:
     """Print the doubts about the numbers of a source. whole: all of them."""
-    rows = [
-        (doubt.kind, doubt.cells[0].place, doubt.reason, "" if doubt.likely is None else f"{doubt.likely:.4g}")
-        for doubt in found
-    ]
+    rows = [(doubt.kind, doubt.cells[0].place, doubt.reason, likely_text(doubt, words)) for doubt in found]
     _table(screen, f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows, whole)
 
 

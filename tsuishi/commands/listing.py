@@ -64,7 +64,7 @@ def show_sources(session: Session, whole: bool) -> None:
             session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
         sheets = read_table(session.checkout.images).data_sheets
         found = doubts_about(source.numbers, source.hardware, session.words, sheets)
-        show_doubts(session.screen, source.name, found, whole)
+        show_doubts(session.screen, source.name, found, session.words, whole)
 
 
 def _source_row(source: "Source") -> tuple[object, ...]:

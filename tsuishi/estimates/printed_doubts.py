@@ -55,7 +55,8 @@ Kind = Literal["impossible", "surprising"]
 class PrintedCell:
     """A published number: `line` is its hardware and software, `place` where it stands, `text` its digits as printed.
 
-    `value` is in the unit of its quantity. `readings`: how many printed numbers it is the median of.
+    `value` is in the unit of its quantity. `readings`: how many printed numbers it is the median of. `unit`: that in
+    which it is printed, by its factor and whether the number is turned round.
     """
 
     line: str
@@ -65,6 +66,7 @@ class PrintedCell:
     quantity: str
     value: float
     readings: int = 1
+    unit: tuple[float, bool] = (1.0, False)
 
 
 @dataclass(frozen=True)

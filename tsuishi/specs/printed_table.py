@@ -81,6 +81,10 @@ class CaseNumber:
     hardware: str
 
 
+# The readings of the quantities of a case.
+Readings = Mapping[str, Sequence[CaseNumber]]
+
+
 @dataclass(frozen=True)
 class RefusedCell:
     """A cell that is no number of a case, and why: a reason that many cells share, and what it is about."""
@@ -164,20 +168,36 @@ class PrintedTable(toml.Spec):
         """Every number cell of the table. names: our values of axes by printed text. facts: of networks, by name."""
         return _Reader(self, self._words, grid, names, facts).read()
 
-    def tables(self, numbers: Sequence[CaseNumber]) -> Iterator[dict[str, Any]]:
-        """The numbers as tables of a source (`[[numbers]]`); several readings of a case and quantity are an array."""
-        cases: dict[tuple[str, tuple[tuple[str, Value], ...]], dict[str, list[float]]] = {}
+    def tables(self, numbers: Sequence[CaseNumber]) -> Iterator[tuple[dict[str, Any], list[Readings]]]:
+        """The numbers as tables of a source (`[[numbers]]`), each with the readings of its rows.
+
+        Several readings of a case and quantity are an array.
+        """
+        cases: dict[tuple[str, tuple[tuple[str, Value], ...]], dict[str, list[CaseNumber]]] = {}
         for number in numbers:
             key = self.hardware_of(number), tuple(number.axes.items())
-            cases.setdefault(key, defaultdict(list))[number.quantity].append(number.value)
-        alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[list[Any]]] = defaultdict(list)
+            cases.setdefault(key, defaultdict(list))[number.quantity].append(number)
+        alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[tuple[list[Any], Readings]]] = defaultdict(list)
         for (hardware, axes), readings in cases.items():
             columns = hardware, tuple(axis for axis, _ in axes), tuple(readings)
-            values = [values[0] if len(values) == 1 else values for values in readings.values()]
-            alike[columns].append([*(value for _, value in axes), *values])
-        for (hardware, axes_of, quantities), rows in alike.items():
+            every = ([number.value for number in of] for of in readings.values())
+            values = [of[0] if len(of) == 1 else of for of in every]
+            alike[columns].append(([*(value for _, value in axes), *values], readings))
+        for (hardware, axes_of, quantities), found in alike.items():
             of = {"suite": self.suite, "hardware": hardware, "framework": self.framework, "note": self.file}
-            yield {**of, "columns": [*axes_of, *quantities], "rows": rows}
+            rows = [row for row, _ in found]
+            yield {**of, "columns": [*axes_of, *quantities], "rows": rows}, [readings for _, readings in found]
+
+    def place(self, readings: Sequence[CaseNumber]) -> str:
+        """Where readings of one number stand: the row under the header, of the first of them, and the column."""
+        first, of_file = readings[0], f", table {self.number}" if self.number > 1 else ""
+        more = f" and {len(readings) - 1} more" if readings[1:] else ""
+        return f"{self.file}{of_file}, row {first.row + 1}{more}, column {first.column}"
+
+    def unit_of(self, number: CaseNumber) -> tuple[float, bool]:
+        """The unit of a number's column: the factor to that of its quantity, and whether the number is turned round."""
+        column = self._columns((number.column,))[0]
+        return column.scale, column.inverse
 
     def hardware_of(self, number: CaseNumber) -> str:
         """The name of a number's hardware."""

@@ -10,7 +10,7 @@ given may have any value.
 import difflib
 import math
 import statistics
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,7 @@ from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
-from tsuishi.specs.printed_table import PrintedTable, TableReading
+from tsuishi.specs.printed_table import CaseNumber, PrintedTable, Readings, TableReading
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
@@ -92,6 +92,8 @@ class Numbers(toml.Spec):
     rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
     _words: Vocabulary = PrivateAttr()
+    # The table in a file that they come from, and the readings of each row there.
+    _printed: tuple[PrintedTable, list[Readings]] | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _checked(self, info: ValidationInfo) -> "Numbers":
@@ -140,6 +142,14 @@ class Numbers(toml.Spec):
         return {
             name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()
         }
+
+    def printed(self, row: int, quantity: str) -> tuple[str, tuple[float, bool]]:
+        """Where the number of a row (from 0) is printed, and its unit there, as numerals.printed_units has it."""
+        if self._printed is None:
+            place = f"{self.note or self.suite}, row {row + 1} of {self.hardware}, column {quantity}"
+            return place, (1.0, False)
+        table, readings = self._printed
+        return table.place(readings[row][quantity]), table.unit_of(readings[row][quantity][0])
 
 
 @dataclass(frozen=True)
@@ -244,8 +254,7 @@ class Source(toml.Spec):
         for table in self.tables:
             if suites is None or table.suite in suites:
                 reading = read_table(path.parent, self, table, words)
-                for values in table.tables(reading.numbers):
-                    numbers.append(toml.made(f"{path}: {table.file}", values, Numbers, words))
+                numbers += numbers_of(table, reading.numbers, f"{path}: {table.file}", words)
         try:
             _check_hardware(self.hardware, numbers)
         except ValueError as error:
@@ -335,6 +344,14 @@ def read_table(folder: Path, source: Source, table: PrintedTable, words: Vocabul
     except (ValueError, IndexError) as error:
         raise UserError(f"{path}: no table {table.number} in it") from error
     return table.read(grid, source.values, words.networks)
+
+
+def numbers_of(table: PrintedTable, found: Sequence[CaseNumber], where: str, words: Vocabulary) -> Iterator[Numbers]:
+    """The numbers of cases in a table, as tables of a source. where: the file in the words of an error."""
+    for values, readings in table.tables(found):
+        made = toml.made(where, values, Numbers, words)
+        made._printed = table, readings
+        yield made
 
 
 def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -> None:
