@@ -175,6 +175,58 @@ def test_a_doubt_has_the_row_and_the_column_of_the_file_and_the_likely_value_in_
     assert likely_text(doubt, WORDS) == f"200 {unit}"
 
 
+KERAS = """# Keras Applications
+
+| Model | Size (MB) | Parameters | Depth | Time (ms) per inference step (CPU) | Time (ms) per inference step (GPU) |
+|--|--|--|--|--|--|
+| [Xception](xception) | 88 | 22.9M | 81 | 109.4 | 8.1 |
+| [ResNet50](resnet/#resnet50-function) | 98 | 25.6M | 107 | 58.2 | 4.6 |
+| [ResNet50V2](resnet/#resnet50v2-function) | 98 | 25.6M | 103 | 45.6 | 4.4 |
+| [InceptionV3](inceptionv3) | 92 | 23.9M | 189 | 42.2 | 6.9 |
+| [MobileNet](mobilenet) | 16 | 4.3M | 55 | 22.6 | 3.4 |
+| [EfficientNetB0](efficientnet/#efficientnetb0-function) | 29 | 5.3M | 132 | 46.0 | 4.9 |
+| [EfficientNetV2B0](efficientnet_v2/#efficientnetv2b0-function) | 29 | 7.2M | - | - | - |
+"""
+
+
+@pytest.mark.parametrize("heading", ["# Keras Applications", "# Models"])
+def test_networks_of_keras_are_cases_by_its_name_and_times_on_cpu_and_gpu_are_lines_of_their_own(heading: str) -> None:
+    """keras.io/api/applications: without the word Keras, the names alone say it."""
+    text = KERAS.replace("# Keras Applications", heading)
+    found = adopted(text, case={"batch_size": 32}, hardware="Tesla A100")
+    times = {
+        ("keras:Xception", "cpu"): 0.1094,
+        ("keras:Xception", "tesla-a100"): 0.0081,
+        ("resnet50", "cpu"): 0.0582,
+        ("resnet50", "tesla-a100"): 0.0046,
+        ("keras:ResNet50V2", "cpu"): 0.0456,
+        ("keras:EfficientNetB0", "tesla-a100"): 0.0049,
+    }
+    those = {(axes["model"], hardware): value for axes, _, value, hardware in numbers(found)}
+    assert len(those) == found.mapped() == 12
+    assert {key: those[key] for key in times} == times
+    assert numbers(found)[0][:2] == (case("inference", 32, model="keras:Xception"), "step_s")
+    assert found.refused() == {("no number", "-"): 2}
+    assert {table.spec.framework for table in found.tables if table.spec} == {"tensorflow"}
+    assert [(each.name, each.title) for each in found.hardware()] == [("cpu", "CPU"), ("tesla-a100", "Tesla A100")]
+    of_torch = adopted(text, case={"batch_size": 32}, framework="torch")
+    assert of_torch.mapped() == 2
+
+
+@pytest.mark.parametrize("said", [{}, {"columns": {"Time (ms)": "ms", "CPU (ms)": "ms"}}])
+def test_beside_a_column_that_names_hardware_the_others_are_of_that_of_the_table(said: dict[str, Any]) -> None:
+    text = "| model | batch size | Time (ms) | CPU (ms) |\n|--|--|--|--|\n| resnet50 | 32 | 4.6 | 58.2 |\n"
+    of = case("training", 32)
+    for heading, name in (("", "unnamed-hardware"), ("# RTX 3090\n\n", "geforce-rtx-3090")):
+        found = adopted(heading + text, **said)
+        assert numbers(found) == [(of, "step_s", 0.0046, name), (of, "step_s", 0.0582, "cpu")]
+    empty = adopted(text.replace("| CPU (ms) |", "| GPU |").replace("58.2", "") + "| vgg16 | 32 | 4.2 | RTX 3090 |\n")
+    assert [(each.name, each.title) for each in empty.hardware()] == [
+        ("unnamed", "unnamed hardware"),
+        ("rtx-3090", "RTX 3090"),
+    ]
+
+
 def test_tables_of_frameworks_releases_and_precisions_are_lines_of_their_own_or_refused() -> None:
     """u39kun/deep-learning-benchmark: nothing but headings tells these tables apart."""
     table = "| GPU | resnet50 eval | cnn10 eval |\n|--|--|--|\n| Titan V | {}ms | 48.9ms |\n\n"

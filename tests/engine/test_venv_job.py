@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -37,27 +38,38 @@ def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: 
     assert record["substitutions"][0]["used"].startswith("CPython 3.6.")
 
 
-def test_networks_of_timm_and_torchvision_run_beside_a_pytorch_for_cpus(tmp_path: Path) -> None:
-    """torchvision of the index is built for CUDA: its operators of object detection are missing, and not needed."""
+def python_of(environment: str, tmp_path: Path) -> Path:
+    """The interpreter of a built environment."""
     if find_python("3.11") is None:
         missing("no CPython 3.11")
     cache = linked_cache(read_settings({}, {}, {}).cache, tmp_path / "cache")
-    result = invoke(
-        tmp_path, *("build", "--engine", "venv", "--env", "torch2-timm-cpu"), INVOKE_TSUISHI_CACHE=str(cache)
-    )
+    result = invoke(tmp_path, *("build", "--engine", "venv", "--env", environment), INVOKE_TSUISHI_CACHE=str(cache))
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr
-    (python,) = (cache / "venvs").glob("torch2-timm-cpu-*/bin/python")
+    (python,) = (cache / "venvs").glob(f"{environment}-*/bin/python")
+    return python
+
+
+def has_the_known_names(python: Path, libraries: Sequence[str], tmp_path: Path) -> bool:
+    subprocess.run([python, Checkout().root / "tests" / "zoo_names.py", tmp_path], check=True)
+    known = [Checkout().root / "tsuishi" / "specs" / "zoos" / f"{library}.txt" for library in libraries]
+    return all((tmp_path / each.name).read_text() == each.read_text() for each in known)
+
+
+def test_the_known_names_of_keras_are_those_of_its_environment(tmp_path: Path) -> None:
+    assert has_the_known_names(python_of("tf2-cpu", tmp_path), ["keras"], tmp_path)
+
+
+def test_networks_of_timm_and_torchvision_run_beside_a_pytorch_for_cpus(tmp_path: Path) -> None:
+    """torchvision of the index is built for CUDA: its operators of object detection are missing, and not needed."""
+    python = python_of("torch2-timm-cpu", tmp_path)
     inside = Checkout().root / "tests" / "suites" / "inside" / "check_zoos.py"
     names = ("timm:vit_tiny_patch16_224", "torchvision:resnet18", "timm:resnet_18")
     done = subprocess.run(
         [python, inside, Checkout().suites / "workloads", *names], capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout.rpartition("found: ")[2])
-    subprocess.run([python, Checkout().root / "tests" / "zoo_names.py", tmp_path], check=True)
-    for library in LIBRARIES:
-        known = Checkout().root / "tsuishi" / "specs" / "zoos" / f"{library}.txt"
-        assert (tmp_path / known.name).read_text() == known.read_text()
-    assert LIBRARIES == ("timm", "torchvision")
+    assert has_the_known_names(python, ["timm", "torchvision"], tmp_path)
+    assert LIBRARIES == ("keras", "timm", "torchvision")
     # Parameters and multiply-adds as timm's and torchvision's tables have them: 5.72 M, 11,689,512 and 1.81 G.
     assert round(found[names[0]]["parameters"] / 1e6, 2) == 5.72
     assert (found[names[1]]["parameters"], found[names[1]]["multiply_adds"]) == (11689512, 1814073344)

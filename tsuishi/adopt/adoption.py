@@ -16,6 +16,7 @@ from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.specs.zoo_names import LIBRARIES, framework_of
 
 # What the suite of an adopted source runs, and the axes that all its cases have.
 WORKLOAD = "training"
@@ -90,7 +91,7 @@ class Adoption:
     def hardware(self) -> list[Hardware]:
         """The hardware of all numbers, each once."""
         found = dict.fromkeys(
-            (table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title])))
+            (table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title])) or _UNNAMED)
             for table in self.tables
             if table.spec
             for number in table.reading.numbers
@@ -115,8 +116,6 @@ def adopt(
 ) -> Adoption:
     """The adoption of all tables of the files as the source `name`."""
     values, adoption = PrintedValues(words), Adoption(name)
-    # The libraries of networks are PyTorch's.
-    without_libraries = PrintedValues(words, libraries=())
     for file in files:
         try:
             found = grids(file.name, file.text)
@@ -125,12 +124,14 @@ def adopt(
         for number, grid in enumerate(found, start=1):
             stem = file.name.rpartition(".")[0] or file.name
             named = facts_of(stem, grid.heading, values, sheets)
-            of_torch = (said.framework or named.framework or "torch") == "torch"
-            columns = column_map(grid, words, values if of_torch else without_libraries, said.columns)
+            framework = said.framework or named.framework
+            libraries = [name for name in LIBRARIES if framework in ("", framework_of(name))]
+            columns = column_map(grid, words, PrintedValues(words, libraries), said.columns)
             columns.leave_out(said.case, "--set says it")
             table = AdoptedTable(file, number, grid, named, columns)
-            by_row = table.proposed.holds(HARDWARE) or any(column.hardware for column in table.proposed.columns)
-            table.title = "" if by_row else said.hardware or named.hardware or _UNNAMED
+            title = said.hardware or named.hardware or _UNNAMED
+            by_column = columns.name_hardware(title)
+            table.title = "" if by_column or columns.holds(HARDWARE) else title
             adoption.tables.append(table)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
@@ -203,7 +204,7 @@ def _adopt_table(
         "address": table.file.address,
         "suite": adoption.name.replace("-", "_"),
         "hardware": table.hardware,
-        "framework": framework or ("torch" if proposed.library else None),
+        "framework": framework or (framework_of(proposed.library) if proposed.library else None),
         "library": proposed.library,
         "case": {axis: case[axis] for axis in words.axes if axis in case},
         "batch_per_device": proposed.batch_per_device or said.batch_per_device,

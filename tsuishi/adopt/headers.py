@@ -85,6 +85,14 @@ class ColumnMap:
         self.columns.append(column)
         self.evidence.append(Taken(column.name, column.holds + unit + case, why))
 
+    def name_hardware(self, title: str) -> bool:
+        """Whether the headers of quantities name hardware; then the other quantities are of the hardware `title`."""
+        named = any(column.hardware for column in self.columns)
+        for index, column in enumerate(self.columns):
+            if named and self.is_quantity(column) and not column.hardware:
+                self.columns[index] = column.model_copy(update={"hardware": title})
+        return named
+
     def leave_out(self, axes: Collection[str], why: str) -> None:
         """Read no column of these axes."""
         left = {column.name for column in self.columns if column.holds in axes}
@@ -141,11 +149,12 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
         numbers = index in said or _are_numbers(cells[index], proposed.decimal)
         if of_networks and numbers and MODEL not in case and not is_hardware(name):
             case = {**case, MODEL: left or name}
+        hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", left) if is_hardware(name) else ""
         if index in said:
-            proposed.take(said[index].model_copy(update={"case": dict(case)}), _AS_GIVEN)
+            proposed.take(said[index].model_copy(update={"case": dict(case), "hardware": hardware}), _AS_GIVEN)
         elif not numbers:
             _words(proposed, name, cells[index], named)
-        elif not _quantity(proposed, name, case, cells[index], of_all if index in takes_all else None):
+        elif not _quantity(proposed, name, case, hardware, cells[index], of_all if index in takes_all else None):
             _by_arithmetic(proposed, grid, index, name)
     if of_networks:
         _library(proposed, named)
@@ -315,11 +324,15 @@ def _fact_or_axis(
 
 
 def _quantity(
-    proposed: ColumnMap, name: str, case: Mapping[str, str], cells: Sequence[str], of_all: _Said | None
+    proposed: ColumnMap,
+    name: str,
+    case: Mapping[str, str],
+    hardware: str,
+    cells: Sequence[str],
+    of_all: _Said | None,
 ) -> bool:
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = quantity_of(name), "the unit in its header"
-    hardware = re.sub(r"\s*\((?:ms|s|us)\)$", "", name) if is_hardware(name) else ""
     units = units_in(cells) if quantity is None else set()
     if len(units) == 1:
         (printed,) = units

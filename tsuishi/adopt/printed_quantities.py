@@ -13,7 +13,8 @@ _RATE = re.compile(
 )
 _FPS = re.compile(r"\bfps\b")
 _TIME_EACH = re.compile(
-    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min) ?(?:/|per) ?(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
+    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min)\)? ?(?:/|per) ?(?:inference |training )?"
+    r"(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
 )
 _UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 # Times and rates that are no mean of a whole step.

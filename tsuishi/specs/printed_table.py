@@ -121,7 +121,7 @@ class PrintedTable(toml.Spec):
     # A name in [[hardware]]; with a column of hardware, the part of the names that stands behind the printed one.
     hardware: str = ""
     framework: Framework | None = None
-    library: Literal["", "torchvision", "timm"] = ""
+    library: Literal["", "torchvision", "timm", "keras"] = ""
     case: Axes = {}
     batch_per_device: bool = False
     decimal: numerals.Decimal = "."
@@ -201,7 +201,7 @@ class PrintedTable(toml.Spec):
 
     def hardware_of(self, number: CaseNumber) -> str:
         """The name of a number's hardware."""
-        return slug(f"{number.hardware} {self.hardware}") if number.hardware else self.hardware
+        return slug(f"{number.hardware} {self.hardware}") if number.hardware or not self.hardware else self.hardware
 
 
 class _Refused(Exception):

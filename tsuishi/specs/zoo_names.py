@@ -8,6 +8,11 @@ _FOLDER = Path(__file__).parent / "zoos"
 LIBRARIES = tuple(sorted(path.stem for path in _FOLDER.glob("*.txt")))
 
 
+def framework_of(library: str) -> str:
+    """The framework of a library's networks."""
+    return "tensorflow" if library == "keras" else "torch"
+
+
 @lru_cache(maxsize=8)
 def names_of(library: str) -> tuple[str, frozenset[str]]:
     """(the library with its release, the names of its networks)."""

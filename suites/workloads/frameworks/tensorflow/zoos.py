@@ -34,11 +34,15 @@ def network(name, image_size):
     library, model = name.split(":", 1)
     if library != "keras":
         raise Unsupported("networks of {} are PyTorch's".format(library))
-    require_in_library(name, version(), [each for each in dir(tf.keras.applications) if each[0].isupper()])
+    require_in_library(name, version(), names())
     if not accepts(_of(model), "classifier_activation"):
         raise Unsupported("model {!r}: {} has no logits of it (2.2 and newer do)".format(name, version()))
     size = image_size or _OWN_SIZES.get(model, _USUAL_SIZE)
     return Network(name, (size, size, 3), None, None)
+
+
+def names():
+    return [each for each in dir(tf.keras.applications) if each[0].isupper()]
 
 
 def version(network=None):
