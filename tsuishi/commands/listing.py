@@ -69,7 +69,10 @@ def show_sources(session: Session, whole: bool) -> None:
 
 def _source_row(source: "Source") -> tuple[object, ...]:
     hardware = "; ".join(machine.title for machine in source.hardware)
-    return source.name, source.date or "unknown", hardware, len(source.flat()), len(source.claims), source.title
+    stated = sum(claim.stated for claim in source.claims)
+    derived = len(source.claims) - stated
+    claims = f"{stated} stated, {derived} derived" if derived else stated
+    return source.name, source.date or "unknown", hardware, len(source.flat()), claims, source.title
 
 
 def _how_checked(claim: "Claim") -> str:

@@ -78,15 +78,24 @@ class Verdicts:
 
     @property
     def headline(self) -> str:
-        """A sentence: the number of tested claims, and the number of judgements with each verdict."""
-        claims = {(judgement.source, judgement.claim.id) for judgement in self.judgements}
+        """The number of tested claims, of judgements with each verdict, and of claims that no source states."""
+        claims = {(judgement.source, judgement.claim.id): judgement.claim.stated for judgement in self.judgements}
+        stated = sum(claims.values())
+        apart = t(
+            "Stated by a source: {stated}; derived from its numbers: {derived}.",
+            stated=stated,
+            derived=len(claims) - stated,
+        )
+        return prose([self._tested(len(claims)), apart if stated < len(claims) else ""])
+
+    def _tested(self, claims: int) -> str:
         tested = [judgement for judgement in self.judgements if judgement.verdict != "not tested"]
         if not tested:
-            return t("None of the {all} published claims could be tested here.", all=len(claims))
+            return t("None of the {all} published claims could be tested here.", all=claims)
         counted = Counter(judgement.verdict for judgement in tested)
         return t(
             "Claims tested: {tested} of {all}, environment by environment ({verdicts}).",
-            all=len(claims),
+            all=claims,
             tested=len({(judgement.source, judgement.claim.id) for judgement in tested}),
             verdicts=in_words(
                 t("{count} {what}", count=counted[verdict], what=t(verdict)) for verdict in VERDICTS if counted[verdict]
