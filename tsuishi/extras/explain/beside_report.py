@@ -22,7 +22,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 # Facts that follow from others, or have no meaning beside another report.
 _NOT_COMPARED = ("title", "realised id", "packages", "image")
-# Facts by the name of what has them (a machine, an environment), and of the fact.
+# Facts by the name of a machine or an environment, and by the name of the fact.
 _Facts = Mapping[str, Mapping[str, str]]
 
 
