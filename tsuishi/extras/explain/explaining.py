@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import tomlkit
 
@@ -121,10 +122,10 @@ class _Making:
         """The main job that measures the suites."""
         return check.main_job(self.chain, self.found, self.inner, self.options)
 
-    def refusals(self) -> Callable[[Mapping[str, Value], str], str]:
-        """Why a case with some settings cannot run in an environment: what the environments that are there answer.
+    def refusals(self) -> Callable[[Settings, str], list[str]]:
+        """Why each case with some settings cannot run in an environment: what the environments that are there answer.
 
-        They are made first, unless a plan is asked for. Empty: it can run, or nobody has said.
+        They are made first, unless a plan is asked for. An empty reason: it can run, or nobody has said.
         """
         sub = self.job()
         session, names = sub.session, sub.session.choice.environments
@@ -133,16 +134,17 @@ class _Making:
         ready = {name: each for name, each in there if each}
         if not sub.only_plans:
             ready |= session.build([each for each in known if each.name not in ready])
-        cells, usual = measurable(session, known, ready), session.words.usual
+        cells, words = measurable(session, known, ready), session.words
 
-        def why(settings: Mapping[str, Value], environment: str) -> str:
-            selects = Selector({axis: (value,) for axis, value in settings.items()}, usual=usual)
+        def reasons(settings: Settings, environment: str) -> list[str]:
+            wanted: dict[str, Any] = {
+                axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in settings.items()
+            }
+            selects = Selector(wanted, usual=words.usual)
             (here,) = (each for each in cells.possible if each.environment.name == environment)
-            of_case = [case_id for case_id, case in here.cases.items() if selects(case.values)]
-            reasons = [here.refused.get(case_id, "") for case_id in of_case]
-            return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+            return [here.refused.get(case_id, "") for case_id, case in here.cases.items() if selects(case.values)]
 
-        return why
+        return reasons
 
     def require(self, asked: Difference) -> None:
         """Raise UserError where an end cannot run, or a corner of a design whose settings can share no bar."""
@@ -150,9 +152,9 @@ class _Making:
         self.write(settings for settings, _ in corners.values())
         refused = self.refusals()
         for corner, (settings, environment) in corners.items():
-            is_end = len({*corner}) == 1
-            said = {axis: value for axis, value in settings.items() if value is not None}
-            if (is_end or len(asked.mine) > FULL) and (why := refused(said, environment)):
+            reasons, is_end = refused(settings, environment), len({*corner}) == 1
+            if (is_end or len(asked.mine) > FULL) and reasons and all(reasons):
+                why = "; ".join(dict.fromkeys(reasons))
                 raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
 
     def unsaid(self, environment: str) -> Unsaid:
@@ -161,8 +163,11 @@ class _Making:
         (here,) = select_environments(images, (environment,), "cpu")
         values = unsaid.unsaid_of(self.found.number, self.inner.suites, self.suite, here.framework)
         self.write(unsaid.tried(values))
-        refused = self.refusals()
-        return unsaid.chosen(values, lambda settings: refused(settings, environment))
+        refused, stated = self.refusals(), {axis: self.found.number.axes.get(axis) for axis in values}
+        # Of several protocols it is not known which gives the number: all of them have to run.
+        return unsaid.chosen(
+            values, lambda settings: next(filter(None, refused({**stated, **settings}, environment)), "")
+        )
 
 
 def _fewer_factors(asked: Difference) -> Iterator[Difference]:
