@@ -97,6 +97,17 @@ def test_an_engine_that_is_of_no_use_is_refused_with_its_remedy(tmp_path: Path) 
     assert str(caught.value) == "engine host: no interpreter '/no/such/python'; give one with --host-python"
 
 
+def test_an_engine_of_an_extra_that_is_absent_is_refused_with_the_engines_that_are_here(tmp_path: Path) -> None:
+    work = builder(tmp_path, engine="apptainer")
+    work.engines.of_files = ()  # as without the extra
+    with pytest.raises(UserError) as caught:
+        work.engines.chosen_for(pinned(PINS))
+    assert str(caught.value) == (
+        "engine apptainer is of an extra that is not in tsuishi/extras/: put the extra back, or use an engine "
+        "that is here: docker, venv, host"
+    )
+
+
 def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_path: Path) -> None:
     said = "it is pinned, and the host engine takes an interpreter as it is: use --env host, or another engine"
     work = builder(tmp_path, engine="host", host_python=sys.executable)

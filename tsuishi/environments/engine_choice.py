@@ -56,7 +56,14 @@ class Engines:
         yield from self.of_files
 
     def __getitem__(self, name: str) -> Engine:
-        return next(engine for engine in self if engine.name == name)
+        """The engine of this name. Raises UserError where it is of an extra that this installation lacks."""
+        known = {engine.name: engine for engine in self}
+        if name not in known:
+            raise UserError(
+                f"engine {name} is of an extra that is not in tsuishi/extras/: put the extra back, or use an engine "
+                f"that is here: {', '.join(known)}"
+            )
+        return known[name]
 
     def chosen_for(self, environment: Environment) -> Engine:
         """The engine that the user asked for, else the best engine. Raises UserError where the former is unusable."""
