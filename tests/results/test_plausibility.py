@@ -1,4 +1,4 @@
-"""What cannot be is a fault, also of a run whose chain and digests fit: whoever made it wrote them anew."""
+"""What cannot be is a fault, also of a run whose digests fit: whoever made it wrote them anew."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """Upgrades the run.json of an earlier tsuishi when it is read, so that everything after it knows one schema only.
 
 To change the schema, raise `SCHEMA_VERSION` in run_record.py, add the step from the version before, and leave
-an archive of the new version among the tests. Files of a run are never rewritten: their digests are in its chain.
+an archive of the new version among the tests. Files of a run are never rewritten: it holds their digests.
 """
 
 from collections.abc import Callable, Mapping

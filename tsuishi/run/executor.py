@@ -84,7 +84,7 @@ class Executor(Protocol):
         """Run the orders. Gives every trial that ended, in the order of the ends; each is committed.
 
         An order may have more than one end, each of another attempt. The next end is asked for once the end before is
-        in the chain of the run. Raises OSError where a file cannot be written, RunStopped where the work cannot go on.
+        in the run's manifest. Raises OSError where a file cannot be written, RunStopped where the work cannot go on.
         """
 
 

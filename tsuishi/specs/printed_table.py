@@ -107,7 +107,7 @@ class TableReading:
 class PrintedTable(toml.Spec):
     """A table of a source in a file beside source.toml. `case` holds axes of all its numbers.
 
-    number: which table of the file. address, commit: where the file comes from. original: the SHA-256 at that address,
+    number: which table of the file. address: where the file comes from. original: the SHA-256 at that address,
     where the file here has only the numbers that are used. batch_per_device: the batch is printed for each device.
     library: whose networks the names mean that suites have not.
     """
