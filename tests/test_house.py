@@ -13,6 +13,7 @@ EXPLANATIONS = PACKAGE.parent / "suites" / "explanations"
 MOST_HARD_PHRASES = 9
 MOST_ROOMS = 20
 MOST_ARROWS = 92
+MOST_SHARED_FUNCTIONS = 39
 
 
 def doubled(names: list[str]) -> list[str]:
@@ -74,6 +75,13 @@ def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
     assert doubled([module.rpartition(".")[2] for module in named if module not in offering]) == []
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in named.values()]
     assert doubled([node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]) == []
+
+
+def test_names_of_functions_that_two_modules_of_the_core_have_do_not_become_more() -> None:
+    """A general verb, as `read` or `check`, may be in several modules whose names are nouns: `manifest.read`."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in core().values()]
+    names = [node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert len(shared := [name for name in doubled(names) if name[0] != "_"]) <= MOST_SHARED_FUNCTIONS, shared
 
 
 def test_phrases_that_are_hard_to_read_do_not_become_more() -> None:
