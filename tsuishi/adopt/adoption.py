@@ -16,7 +16,7 @@ from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
-from tsuishi.specs.zoo_names import LIBRARIES, framework_of
+from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library
 
 # What the suite of an adopted source runs, and the axes that all its cases have.
 WORKLOAD = "training"
@@ -125,7 +125,7 @@ def adopt(
             stem = file.name.rpartition(".")[0] or file.name
             named = facts_of(stem, grid.heading, values, sheets)
             framework = said.framework or named.framework
-            libraries = [name for name in LIBRARIES if framework in ("", framework_of(name))]
+            libraries = [name for name in LIBRARIES if framework in ("", framework_of_library(name))]
             columns = column_map(grid, words, PrintedValues(words, libraries), said.columns)
             columns.leave_out(said.case, "--set says it")
             table = AdoptedTable(file, number, grid, named, columns)
@@ -204,7 +204,7 @@ def _adopt_table(
         "address": table.file.address,
         "suite": adoption.name.replace("-", "_"),
         "hardware": table.hardware,
-        "framework": framework or (framework_of(proposed.library) if proposed.library else None),
+        "framework": framework or (framework_of_library(proposed.library) if proposed.library else None),
         "library": proposed.library,
         "case": {axis: case[axis] for axis in words.axes if axis in case},
         "batch_per_device": proposed.batch_per_device or said.batch_per_device,

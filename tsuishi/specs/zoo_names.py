@@ -8,7 +8,7 @@ _FOLDER = Path(__file__).parent / "zoos"
 LIBRARIES = tuple(sorted(path.stem for path in _FOLDER.glob("*.txt")))
 
 
-def framework_of(library: str) -> str:
+def framework_of_library(library: str) -> str:
     """The framework of a library's networks."""
     return "tensorflow" if library == "keras" else "torch"
 

@@ -25,12 +25,12 @@ def number(source: str, row: str) -> CheckableNumber:
 def test_what_a_table_says_or_a_framework_does_not_read_is_not_unsaid() -> None:
     resnet = number("pytorch-gpu-benchmark", "resnet18 inference none")
     assert resnet.assumed == {"layout", "strategy", "nodes", "execution"}
-    found = unsaid_of(resnet, REAL.suites, "pytorch_gpu_benchmark", "torch")
+    found = unsaid_of(resnet, REAL.suites, "training", "torch")
     # Its file says "float", and oneDNN is a setting of TensorFlow.
     assert [*found] == ["layout", "execution", "batches", "convolution_tuning", "threads"]
     stated = replace(resnet, assumed=frozenset())
-    assert [*unsaid_of(stated, REAL.suites, "pytorch_gpu_benchmark", "torch")] == [*found][2:]
-    assert "onednn" in unsaid_of(resnet, REAL.suites, "pytorch_gpu_benchmark", "tensorflow")
+    assert [*unsaid_of(stated, REAL.suites, "training", "torch")] == [*found][2:]
+    assert "onednn" in unsaid_of(resnet, REAL.suites, "training", "tensorflow")
     # The convolutions of SciPy have none of the axes of networks.
     assert unsaid_of(number("conv2d-gce", "SciPy"), REAL.suites, "conv2d", "any") == {"threads": (1,)}
 

@@ -21,6 +21,7 @@ from tsuishi.report.output import checked
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import Selector
+from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import evidence_of
 
 # Rounds without --repetitions.
@@ -161,9 +162,11 @@ class _Making:
         """The settings that the number does not state, with values that can run."""
         images = self.inner.images
         (here,) = select_environments(images, (environment,), "cpu")
-        values = unsaid.unsaid_of(self.found.number, self.inner.suites, self.suite, here.framework)
+        number, session = self.found.number, self.chain.session
+        workload = read_suite(self.path, session.words).workload
+        values = unsaid.unsaid_of(number, session.checkout.suites, workload, here.framework)
         self.write(unsaid.tried(values))
-        refused, stated = self.refusals(), {axis: self.found.number.axes.get(axis) for axis in values}
+        refused, stated = self.refusals(), {axis: number.axes.get(axis) for axis in values}
         # Of several protocols it is not known which gives the number: all of them have to run.
         return unsaid.chosen(
             values, lambda settings: next(filter(None, refused({**stated, **settings}, environment)), "")

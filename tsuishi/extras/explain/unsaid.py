@@ -15,27 +15,21 @@ from tsuishi.specs.suite import every_suite
 Settings = Mapping[str, Value]
 
 
-def unsaid_of(number: CheckableNumber, suites: Path, suite: str, framework: str) -> dict[str, tuple[Value, ...]]:
+def unsaid_of(number: CheckableNumber, suites: Path, workload: str, framework: str) -> dict[str, tuple[Value, ...]]:
     """The axes that a number does not state, with the values other than usual that suites/axes.toml names for them.
 
     Of the axes that its workload has in any suite, and of the settings of the process that its framework reads.
     Programs without a framework compute with NumPy.
     """
+    every = every_suite(suites)
     framework = "numpy" if framework == ANY else framework
-    every = {each.name: each for each in every_suite(suites)}
-    known = {
-        axis
-        for each in every.values()
-        if each.workload == every[suite].workload
-        for group in each.groups
-        for axis in group.axes
-    }
+    known = {axis for each in every if each.workload == workload for group in each.groups for axis in group.axes}
     return {
         name: axis.unsaid
-        for name, axis in every[suite].words.axes.items()
+        for name, axis in every[0].words.axes.items()
         if axis.unsaid
         and (name not in number.axes or name in number.assumed)
-        and (name in known or (axis.is_of_process and framework in axis.read_by))
+        and (name in known or (axis.is_of_process and (not axis.read_by or framework in axis.read_by)))
     }
 
 
