@@ -213,6 +213,13 @@ def test_networks_of_keras_are_cases_by_its_name_and_times_on_cpu_and_gpu_are_li
     assert of_torch.mapped() == 2
 
 
+def test_a_column_of_cards_counts_where_another_header_names_hardware() -> None:
+    rows = "| resnet50 | 32 | V100 | 4.6 | 58.2 |\n| resnet50 | 32 | RTX 3090 | 9.9 | 60.1 |\n"
+    text = "| model | batch size | GPU | Time (ms) | CPU (ms) |\n|--|--|--|--|--|\n" + rows
+    found = {hardware: value for _, _, value, hardware in numbers(adopted(text)) if hardware != "cpu"}
+    assert found == {"v100": 0.0046, "rtx-3090": 0.0099}
+
+
 @pytest.mark.parametrize("said", [{}, {"columns": {"Time (ms)": "ms", "CPU (ms)": "ms"}}])
 def test_beside_a_column_that_names_hardware_the_others_are_of_that_of_the_table(said: dict[str, Any]) -> None:
     text = "| model | batch size | Time (ms) | CPU (ms) |\n|--|--|--|--|\n| resnet50 | 32 | 4.6 | 58.2 |\n"

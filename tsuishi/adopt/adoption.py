@@ -131,7 +131,8 @@ def adopt(
             table = AdoptedTable(file, number, grid, named, columns)
             title = said.hardware or named.hardware or _UNNAMED
             by_column = columns.name_hardware(title)
-            table.title = "" if by_column or columns.holds(HARDWARE) else title
+            is_said = columns.holds(HARDWARE) or (by_column and not columns.across)
+            table.title = "" if is_said else title
             adoption.tables.append(table)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
@@ -191,6 +192,7 @@ def _adopt_table(
     for axis, texts in _texts(table).items():
         adoption.values.setdefault(axis, {}).update(values.renamed(axis, texts))
     framework = said.framework or named.framework or ("torch" if "pytorch" in named.software else "")
+    framework = framework or (framework_of_library(proposed.library) if proposed.library else "")
     for axis in _AXES:
         if axis not in case and axis not in held:
             value = _assumed(axis, case, held, framework, words)
@@ -204,7 +206,7 @@ def _adopt_table(
         "address": table.file.address,
         "suite": adoption.name.replace("-", "_"),
         "hardware": table.hardware,
-        "framework": framework or (framework_of_library(proposed.library) if proposed.library else None),
+        "framework": framework or None,
         "library": proposed.library,
         "case": {axis: case[axis] for axis in words.axes if axis in case},
         "batch_per_device": proposed.batch_per_device or said.batch_per_device,

@@ -89,7 +89,7 @@ class ColumnMap:
         """Whether the headers of quantities name hardware; then the other quantities are of the hardware `title`."""
         named = any(column.hardware for column in self.columns)
         for index, column in enumerate(self.columns):
-            if named and self.is_quantity(column) and not column.hardware:
+            if named and not column.hardware and self.is_quantity(column) and not self.holds(HARDWARE):
                 self.columns[index] = column.model_copy(update={"hardware": title})
         return named
 

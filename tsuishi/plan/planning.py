@@ -27,7 +27,7 @@ from tsuishi.specs.claims import all_reach
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
-from tsuishi.specs.suite import select_suites
+from tsuishi.specs.suite import known_suites, select_suites
 
 # A file system should have this many times the bytes that go to it.
 _FREE_DISK_MARGIN = 1.1
@@ -184,7 +184,8 @@ def _of_other_suites(
     """
     claims = [(source.name, claim) for source in sources for claim in source.claims]
     suites = {(name, claim.id): sorted(map(str, claim.named(SUITE))) for name, claim in claims}
-    suites = {key: suites[key] for key, need in takes.items() if need == "suite"}
+    there = known_suites(session.checkout.suites)
+    suites = {key: suites[key] for key, need in takes.items() if need == "suite" and there.keys() >= {*suites[key]}}
     if not suites or session.choice.suites:
         return {}
     choice = replace(session.choice, suites=tuple(dict.fromkeys(itertools.chain(*suites.values()))))

@@ -183,3 +183,13 @@ def test_a_setting_that_a_number_does_not_state_has_the_usual_value_of_its_axis(
     asked = {**ASKED, "axes": axes, "mine": {"layout": "channels_last"}}
     (view,) = views(of_corners(tmp_path / "run", asked, FIRST, THIRD))
     assert "layout explains 0.500 [" in texts(view)[0]
+
+
+def test_a_corner_that_failed_leaves_the_remainder_of_what_a_number_does_not_state(tmp_path: Path) -> None:
+    unsaid = {"may_be": {"batch_size": 64, "layout": "channels_last"}, "combinations": 6}
+    (view,) = views(of_corners(tmp_path / "run", {**ASKED, "mine": {}, "unsaid": unsaid}, FIRST, SECOND))
+    sentence, note = texts(view)
+    assert sentence.startswith("Mine is 2.00 [")
+    assert "would explain" not in sentence
+    of = f"no number of batch_size=64, layout=channels_last in {TORCH}: no trial of it was run"
+    assert note.endswith(f"batch_size, layout: not separated, as {of}.")

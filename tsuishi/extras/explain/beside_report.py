@@ -22,6 +22,8 @@ from tsuishi.verdicts.evidence import Evidence
 
 # Facts that follow from others, or have no meaning beside another report.
 _NOT_COMPARED = ("title", "realised id", "packages", "image")
+# No step takes longer.
+_LONGEST_S = 1e9
 # Facts by the name of a machine or an environment, and by the name of the fact.
 _Facts = Mapping[str, Mapping[str, str]]
 
@@ -38,16 +40,21 @@ def explain_report(chain: Chain, folder: Path) -> None:
         times, facts = _read(folder)
     except (LookupError, TypeError, ValueError) as error:
         raise UserError(f"{folder}: no report in English of this version of tsuishi ({error!r})") from error
-    ratios: dict[str, list[float]] = {}
-    for key, term in one.terms.items():
-        if times.get(key, 0.0) > 0:
-            ratios.setdefault(key[1], []).append(math.log(times[key]) - term.mean)
+    ratios: dict[str, dict[str, float]] = {}
+    for quantity, (key, term) in itertools.product(STEP_TIMES, one.terms.items()):
+        if key[2] == quantity and 0 < times.get(key, 0.0) < _LONGEST_S:
+            ratios.setdefault(key[1], {}).setdefault(key[0], math.log(times[key]) - term.mean)
     if not ratios:
         raise UserError(f"{run.path.name} and {folder} share no case with the time of a step")
     for environment, each in ratios.items():
-        say(f"the report's run takes {_times(each)} ({environment}; a report has no trials, so there is no interval)")
+        times_as_long = _times([*each.values()])
+        say(f"the report's run takes {times_as_long} ({environment}; a report has no trials, so there is no interval)")
     ours = [_facts([table.columns, *([cell.text for cell in row] for row in table.rows)]) for table in _tables(one)]
-    found = [suspect for mine, its in zip(ours, facts, strict=True) for suspect in _differing(mine, its)]
+    found = [
+        suspect
+        for mine, its, missing in zip(ours, facts, ("", "not there", ""), strict=True)
+        for suspect in _differing(mine, its, missing)
+    ]
     if found:
         session.screen.table(*SUSPECTS, found)
     else:
@@ -89,10 +96,11 @@ def _times(ratios: list[float]) -> str:
     return f"{middle} times as long as this run: {spread}"
 
 
-def _differing(ours: _Facts, theirs: _Facts) -> Iterator[Suspect]:
-    """What differs, of the facts that both have: an older report has fewer."""
-    for name in ours.keys() & theirs.keys():
-        for fact, value in ours[name].items():
-            other = theirs[name].get(fact, NOTHING)
-            if value != other and NOTHING not in (value, other) and fact not in _NOT_COMPARED:
-                yield Suspect(f"{name}: {fact}", value, other, "a report has no trials: measure both")
+def _differing(ours: _Facts, theirs: _Facts, missing: str) -> Iterator[Suspect]:
+    """What differs. missing: stands for a fact that one of them does not have; empty: then it is no difference."""
+    for name in ours:
+        if name in theirs:
+            for fact in dict.fromkeys((*ours[name], *theirs[name])):
+                one, other = (of.get(fact, NOTHING).replace(NOTHING, missing) for of in (ours[name], theirs[name]))
+                if one != other and one and other and fact not in _NOT_COMPARED:
+                    yield Suspect(f"{name}: {fact}", one, other, "a report has no trials: measure both")

@@ -26,6 +26,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 # The name of the extra in run.json.
 NAME = "explain"
+_PRECISION = "precision"
 # A mixture of settings reaches the printed number where its logarithm is not farther from it than this.
 NEAR = math.log(1.05)
 
@@ -94,14 +95,14 @@ class Difference(Record):
         both = [self.together] if self.together else []
         return [*alone, *both, *([(ENVIRONMENT,)] if self.has_two_environments else [])]
 
-    def factors(self, usual: Mapping[str, Value | None], groups: Sequence[Members] = ()) -> list[Factor]:
+    def factors(self, usual: Mapping[str, Value | None], groups: Sequence[Members] | None = None) -> list[Factor]:
         """The factors, in the order of `corners`. usual: the usual values of axes. groups: other groups."""
         both = {axis: usual.get(axis) or "usual" for axis in (*self.mine, *self.may_be)} | self.axes
         printed = {**both, **self.may_be, ENVIRONMENT: self.theirs_in}
         mine = {**both, **self.mine, ENVIRONMENT: self.mine_in}
         return [
             Factor(" & ".join(group), *(", ".join(str(side[name]) for name in group) for side in (mine, printed)))
-            for group in groups or self.groups
+            for group in (self.groups if groups is None else groups)
         ]
 
     def corners(self, groups: Sequence[Members]) -> dict[Corner, tuple[dict[str, Value | None], str]]:
@@ -146,7 +147,8 @@ def difference_of(run: RunRecord) -> Difference | None:
 class Explained(NamedTuple):
     """The bars; why the device has none, and a sentence on settings that share a bar: both empty where it is not so.
 
-    factors: of the bars. reached: how many mixtures of settings come near the printed number, of how many measured.
+    factors: of the bars. reached: how many mixtures of settings come near the printed number, of how many measured;
+    where the device has a bar, of those with the printed precision, as the bar is of it.
     """
 
     bars: list[Bar]
@@ -173,9 +175,11 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
     printed = asked.between.contrast if asked.between else asked.value
     factors = asked.factors(evidence.words.usual, groups)
     found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None)
-    left = [term.mean - math.log(asked.value) - (by_device.size.value if by_device else 0.0) for term in terms.values()]
+    shift = math.log(asked.value) + (by_device.size.value if by_device else 0.0)
+    left = [term.mean - shift for corner, term in terms.items() if not (by_device and _has(corner, groups, _PRECISION))]
     reached = sum(abs(each) <= NEAR for each in left), len(left)
     together = ", ".join(factor.name for factor, group in zip(factors, groups, strict=True) if group[1:])
+    together = together or (", ".join(asked.may_be) if not groups else "")
     not_separated = t("{names}: not separated, as {why}.", names=together, why=why) if together else ""
     if by_device or asked.between:
         return Explained(found, "", not_separated, factors, reached)
@@ -183,11 +187,17 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
     return Explained(found, why_no_device, not_separated, factors, reached)
 
 
+def _has(corner: Corner, groups: Sequence[Members], axis: str) -> bool:
+    """Whether a corner has their value of an axis."""
+    return any(is_theirs and axis in group for is_theirs, group in zip(corner, groups, strict=True))
+
+
 def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, Term], "_End", str]:
     """The first groups whose corners were all measured, their terms, their end, and why settings share a group."""
     why = t("the time was too short for more corners") if asked.together else ""
     settings = len(asked.groups) - asked.has_two_environments
-    for groups in groupings(asked.groups, settings):
+    # Without the settings that a number does not state, at least its remainder is known.
+    for groups in (*groupings(asked.groups, settings), *([[]] if asked.unsaid else [])):
         try:
             return groups, *_terms(evidence, asked, groups), why
         except _NotMeasured as missing:

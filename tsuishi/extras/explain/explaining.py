@@ -7,6 +7,7 @@ from typing import Any
 
 import tomlkit
 
+from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
@@ -15,10 +16,10 @@ from tsuishi.extras.explain import device, sections, unsaid
 from tsuishi.extras.explain.design import FULL, MOST
 from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
 from tsuishi.machine.compatibility import read_table
-from tsuishi.plan.choice import computing
+from tsuishi.plan.choice import choose, computing
 from tsuishi.plan.planning import measurable, outline_run
 from tsuishi.report.output import checked
-from tsuishi.specs.case import MODEL, PROTOCOL, Value
+from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.specs.selections import Selector
 from tsuishi.specs.suite import read_suite
@@ -61,7 +62,7 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
     if asked.factors(usual):
         making.require(asked)
     else:
-        asked = asked.model_copy(update={"unsaid": making.unsaid(asked.theirs_in)})
+        asked = making.fitting(asked.model_copy(update={"unsaid": making.unsaid(asked.theirs_in)}))
         if not (asked.may_be or asked.limits):
             raise UserError(f"no setting can be measured, and the device has no bar ({asked.why_no_limits})")
     for fitting in _fewer_factors(asked):
@@ -94,6 +95,7 @@ class _Making:
 
     def __init__(self, chain: Chain, found: check.Found, asked: Difference) -> None:
         self.chain, self.found = chain, found
+        self.clock: Clock | None = None
         self.inner, self.suite = check.prepare(chain, found)
         self.path = self.inner.suites / f"{self.suite}.toml"
         self.narrowed = self.path.read_text(encoding="utf-8")
@@ -120,8 +122,11 @@ class _Making:
         self.path.write_text(tomlkit.dumps(document), encoding="utf-8")
 
     def job(self) -> Chain:
-        """The main job that measures the suites."""
-        return check.main_job(self.chain, self.found, self.inner, self.options)
+        """The main job that measures the suites. All have one clock."""
+        sub = check.main_job(self.chain, self.found, self.inner, self.options)
+        self.clock = self.clock or sub.session.clock
+        sub.session = replace(sub.session, clock=self.clock)
+        return sub
 
     def refusals(self) -> Callable[[Settings, str], list[str]]:
         """Why each case with some settings cannot run in an environment: what the environments that are there answer.
@@ -129,19 +134,22 @@ class _Making:
         They are made first, unless a plan is asked for. An empty reason: it can run, or nobody has said.
         """
         sub = self.job()
-        session, names = sub.session, sub.session.choice.environments
-        known = select_environments(session.checkout.images, names, computing(session.choice, session.nvml))
+        session = sub.session
+        known = choose(session.builder, session.checkout, session.choice, session.nvml).environments
         there = ((each.name, session.builder.find(each)) for each in known)
         ready = {name: each for name, each in there if each}
         if not sub.only_plans:
             ready |= session.build([each for each in known if each.name not in ready])
+        elif len(ready) < len(known):
+            session.screen.say("an environment is not built yet: it has not said which settings it can run")
         cells, words = measurable(session, known, ready), session.words
 
         def reasons(settings: Settings, environment: str) -> list[str]:
+            given = {**self.found.number.axes, SUITE: self.suite, **settings}
             wanted: dict[str, Any] = {
-                axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in settings.items()
+                axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in given.items()
             }
-            selects = Selector(wanted, usual=words.usual)
+            selects = Selector(wanted, usual=words.usual, free=words.usual)
             (here,) = (each for each in cells.possible if each.environment.name == environment)
             return [here.refused.get(case_id, "") for case_id, case in here.cases.items() if selects(case.values)]
 
@@ -157,6 +165,21 @@ class _Making:
             if (is_end or len(asked.mine) > FULL) and reasons and all(reasons):
                 why = "; ".join(dict.fromkeys(reasons))
                 raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
+
+    def fitting(self, asked: Difference) -> Difference:
+        """The difference without the last of the settings that the number does not state, until all corners can run.
+
+        Up to FULL settings share a bar where a corner cannot.
+        """
+        while len(asked.may_be) > FULL:
+            corners = asked.corners(asked.groups)
+            self.write(settings for settings, _ in corners.values())
+            refused = self.refusals()
+            if not any(any(refused(settings, environment)) for settings, environment in corners.values()):
+                break
+            *others, (axis, value) = asked.may_be.items()
+            asked = asked.with_unsaid(dict(others), [f"{axis}={value} (cannot run beside the others)"])
+        return asked
 
     def unsaid(self, environment: str) -> Unsaid:
         """The settings that the number does not state, with values that can run."""

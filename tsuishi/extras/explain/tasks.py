@@ -14,14 +14,14 @@ def explain(ctx: "ChainContext") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
     Both ends and combinations between them are measured here, in random order within rounds: all of up to four
-    settings, sixteen of five to eight. Without --mine, the settings are those that the printed number does not state.
-    With --beside, two runs are compared: other environments and other numbers of CPUs are measured here, and everything
-    else that differs is listed. Beside the folder of a report nothing is measured.
+    settings, sixteen of five to eight. Without --mine and --mine-env, the settings are those that the printed number
+    does not state. With --beside, two runs are compared: other environments and other numbers of CPUs are measured
+    here, and everything else that differs is listed. Beside the folder of a report nothing is measured.
     """
     from tsuishi.extras.explain import beside_report, explaining, two_runs
 
     beside = Path(ctx.chain.options.text("beside"))
-    if (beside / "report.json").is_file():
+    if ctx.chain.options.has("beside") and (beside / "report.json").is_file():
         beside_report.explain_report(ctx.chain, beside)
     elif ctx.chain.options.has("beside"):
         two_runs.explain_runs(ctx.chain)
