@@ -27,6 +27,8 @@ from tsuishi.verdicts.evidence import evidence_of
 
 # Rounds without --repetitions.
 _ROUNDS = "3"
+# The protocol of warm steps.
+STEADY = "steady"
 # Values of axes; None: not given.
 Settings = Mapping[str, Value | None]
 
@@ -128,8 +130,8 @@ class _Making:
         sub.session = replace(sub.session, clock=self.clock)
         return sub
 
-    def refusals(self) -> Callable[[Settings, str], list[str]]:
-        """Why each case with some settings cannot run in an environment: what the environments that are there answer.
+    def refusals(self) -> Callable[[Settings, str], dict[str, str]]:
+        """Why a case with some settings cannot run in an environment, by protocol, as environments that are there say.
 
         They are made first, unless a plan is asked for. An empty reason: it can run, or nobody has said.
         """
@@ -144,14 +146,15 @@ class _Making:
             session.screen.say("an environment is not built yet: it has not said which settings it can run")
         cells, words = measurable(session, known, ready), session.words
 
-        def reasons(settings: Settings, environment: str) -> list[str]:
+        def reasons(settings: Settings, environment: str) -> dict[str, str]:
             given = {**self.found.number.axes, SUITE: self.suite, **settings}
             wanted: dict[str, Any] = {
                 axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in given.items()
             }
             selects = Selector(wanted, usual=words.usual, free=words.usual)
             (here,) = (each for each in cells.possible if each.environment.name == environment)
-            return [here.refused.get(case_id, "") for case_id, case in here.cases.items() if selects(case.values)]
+            cases = {case_id: case for case_id, case in here.cases.items() if selects(case.values)}
+            return {case.protocol: here.refused.get(case_id, "") for case_id, case in cases.items()}
 
         return reasons
 
@@ -162,8 +165,8 @@ class _Making:
         refused = self.refusals()
         for corner, (settings, environment) in corners.items():
             reasons, is_end = refused(settings, environment), len({*corner}) == 1
-            if (is_end or len(asked.mine) > FULL) and reasons and all(reasons):
-                why = "; ".join(dict.fromkeys(reasons))
+            if (is_end or len(asked.mine) > FULL) and reasons and all(reasons.values()):
+                why = "; ".join(dict.fromkeys(reasons.values()))
                 raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
 
     def fitting(self, asked: Difference) -> Difference:
@@ -174,8 +177,9 @@ class _Making:
         while len(asked.may_be) > FULL:
             corners = asked.corners(asked.groups)
             self.write(settings for settings, _ in corners.values())
-            refused = self.refusals()
-            if not any(any(refused(settings, environment)) for settings, environment in corners.values()):
+            refused = [*map(self.refusals(), *zip(*corners.values(), strict=True))]
+            protocols = self.protocols(refused[0])
+            if not any(reasons.get(protocol) for reasons in refused for protocol in protocols):
                 break
             *others, (axis, value) = asked.may_be.items()
             asked = asked.with_unsaid(dict(others), [f"{axis}={value} (cannot run beside the others)"])
@@ -190,10 +194,24 @@ class _Making:
         values = unsaid.unsaid_of(number, session.checkout.suites, workload, here.framework)
         self.write(unsaid.tried(values))
         refused, stated = self.refusals(), {axis: number.axes.get(axis) for axis in values}
-        # Of several protocols it is not known which gives the number: all of them have to run.
-        return unsaid.chosen(
-            values, lambda settings: next(filter(None, refused({**stated, **settings}, environment)), "")
-        )
+        if (usual := refused(stated, environment)) and all(usual.values()):
+            raise UserError(f"not separable: no number of {number.case} in {environment}: {next(iter(usual.values()))}")
+
+        def why(settings: Settings) -> str:
+            reasons = refused({**stated, **settings}, environment)
+            return next(filter(None, map(reasons.get, self.protocols(usual))), "")
+
+        return unsaid.chosen(values, why)
+
+    def protocols(self, refused: Mapping[str, str]) -> list[str]:
+        """The protocols that may give the number, of those that can run; refused: the reasons with usual settings.
+
+        `steady` gives the speed of a step. Else it is not known which of several gives it: all have to run.
+        """
+        can = [protocol for protocol, reason in refused.items() if not reason]
+        quantity = self.found.number.quantity
+        is_speed = quantity == "step_s" or quantity.startswith("throughput_")
+        return [STEADY] if is_speed and STEADY in can else can
 
 
 def _fewer_factors(asked: Difference) -> Iterator[Difference]:
