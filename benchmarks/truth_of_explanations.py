@@ -81,7 +81,7 @@ def blamed(
     """A setting that was not planted is certain to explain a part."""
     return lambda random: any(
         bar.finding == "certain" and bar.name not in planted
-        for bar in _settings(factors, planted, scatter, random, noisy, crossed=crossed)
+        for bar in _settings(_drawn(factors, planted, scatter, random, noisy, crossed=crossed))
     )
 
 
@@ -101,7 +101,7 @@ def not_first(planted: Mapping[str, float], scatter: float) -> Draw:
     """The largest factor, `a`, is not certain, or is not the largest bar of a setting."""
 
     def draw(random: Random) -> bool:
-        largest = max(_settings(5, planted, scatter, random), key=lambda bar: abs(bar.size.value))
+        largest = max(_settings(_drawn(5, planted, scatter, random)), key=lambda bar: abs(bar.size.value))
         return (largest.name, largest.finding) != ("a", "certain")
 
     return draw
@@ -117,16 +117,8 @@ def not_remaining(scatter: float) -> Draw:
     return draw
 
 
-def _settings(
-    factors: int,
-    planted: Mapping[str, float],
-    scatter: float,
-    random: Random,
-    noisy: float = 1.0,
-    *,
-    crossed: bool = False,
-) -> list[Bar]:
-    return [bar for bar in _drawn(factors, planted, scatter, random, noisy, crossed=crossed) if bar.name in _NAMES]
+def _settings(found: list[Bar]) -> list[Bar]:
+    return [bar for bar in found if bar.name in _NAMES]
 
 
 def _drawn(

@@ -242,7 +242,10 @@ def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> 
 
 def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
     """Why no trial of a case gave a number in an environment: the reasons of its trials, each once."""
-    trials, selects = evidence.results.trials[["case_id", "environment", "status", "reason"]], cases_of(evidence, axes)
+    trials, selects = (
+        evidence.results.trials[["case_id", "environment", "status", "reason"]],
+        cases_of(evidence.words, axes),
+    )
     of_case = [
         row for row in named_rows(trials) if row.environment == environment and selects(evidence.axes[row.case_id])
     ]

@@ -1,36 +1,23 @@
 """`invoke explain`: both ends and corners between them are measured, and the bars are printed and reported."""
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-import tomlkit
-
-from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.commands import check
 from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
-from tsuishi.extras.explain import device, sections, unsaid
-from tsuishi.extras.explain.design import FULL, MOST
-from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
+from tsuishi.extras.explain import device, sections
+from tsuishi.extras.explain.design import MOST
+from tsuishi.extras.explain.difference import NAME, Difference, explained
+from tsuishi.extras.explain.explanation_folder import ExplanationFolder
 from tsuishi.machine.compatibility import read_table
-from tsuishi.plan.choice import choose, computing
-from tsuishi.plan.planning import measurable, outline_run
+from tsuishi.plan.choice import computing
+from tsuishi.plan.planning import outline_run
 from tsuishi.report.output import checked
-from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
+from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
-from tsuishi.specs.selections import Selector
-from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import evidence_of
-
-# Rounds without --repetitions.
-_ROUNDS = "3"
-# The protocol of warm steps.
-STEADY = "steady"
-# Values of axes; None: not given.
-Settings = Mapping[str, Value | None]
 
 
 def explain(chain: Chain) -> None:
@@ -60,24 +47,23 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
     Where nothing differs, mine and the printed number may differ in what the number does not state.
     """
     say, usual = chain.session.screen.say, chain.session.words.usual
-    making = _Making(chain, found, asked)
+    folder = ExplanationFolder(chain, found, asked)
     if asked.factors(usual):
-        making.require(asked)
+        folder.require(asked)
     else:
-        asked = making.fitting(asked.model_copy(update={"unsaid": making.unsaid(asked.theirs_in)}))
+        asked = folder.fitting(asked.model_copy(update={"unsaid": folder.unsaid(asked.theirs_in)}))
         if not (asked.may_be or asked.limits):
             raise UserError(f"no setting can be measured, and the device has no bar ({asked.why_no_limits})")
     for fitting in _fewer_factors(asked):
-        making.write(settings for settings, _ in fitting.corners(fitting.groups).values())
-        sub = making.job()
+        folder.write(settings for settings, _ in fitting.corners(fitting.groups).values())
+        sub = folder.job()
         if not (why_not := _why_not_all(sub)):
             break
     else:
         raise UserError(f"the fewest corners do not fit: {why_not}; --plan --within none says how long all take")
     for factor in fitting.factors(usual):
-        say(
-            f"{'may differ' if fitting.unsaid else 'differs'}: {factor.name}: {factor.mine} in place of {factor.theirs}"
-        )
+        differs = "may differ" if fitting.unsaid else "differs"
+        say(f"{differs}: {factor.name}: {factor.mine} in place of {factor.theirs}")
     if fitting.together:
         say(f"too little time to separate {', '.join(fitting.together)}: they are one factor; --within none separates")
     for text in fitting.unsaid.left_out if fitting.unsaid else ():
@@ -87,131 +73,9 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
     if run is None:
         return
     chain.end_with(sub.exit_code)
-    evidence = evidence_of(run, making.inner.suites, making.inner.published)
+    evidence = evidence_of(run, folder.inner.suites, folder.inner.published)
     for line in sections.plain(explained(evidence, fitting), fitting):
         say(line)
-
-
-class _Making:
-    """The folder of an explanation: its suites, its main job, and what its environments refuse."""
-
-    def __init__(self, chain: Chain, found: check.Found, asked: Difference) -> None:
-        self.chain, self.found = chain, found
-        self.clock: Clock | None = None
-        self.inner, self.suite = check.prepare(chain, found)
-        self.path = self.inner.suites / f"{self.suite}.toml"
-        self.narrowed = self.path.read_text(encoding="utf-8")
-        suites = [self.suite]
-        if asked.limits and not asked.my_limits:
-            of_limits = device.suite_of_limits(chain.session.checkout.suites)
-            device.narrow(of_limits, self.inner.suites / of_limits.name, str(found.number.axes.get("precision", "")))
-            suites.append(of_limits.stem)
-        environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
-        self.options = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
-        self.options |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
-
-    def write(self, settings: Iterable[Settings]) -> None:
-        """Write the suite: its cases with each of these settings (a value of None: not given)."""
-        document = tomlkit.parse(self.narrowed)
-        groups, different = tomlkit.aot(), []
-        for given in settings:
-            said = {axis: value for axis, value in given.items() if value is not None}
-            if said not in different:
-                different.append(said)
-        for group, said in itertools.product(document["groups"].unwrap(), different):
-            groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
-        document["groups"] = groups
-        self.path.write_text(tomlkit.dumps(document), encoding="utf-8")
-
-    def job(self) -> Chain:
-        """The main job that measures the suites. All have one clock."""
-        sub = check.main_job(self.chain, self.found, self.inner, self.options)
-        self.clock = self.clock or sub.session.clock
-        sub.session = replace(sub.session, clock=self.clock)
-        return sub
-
-    def refusals(self) -> Callable[[Settings, str], dict[str, str]]:
-        """Why a case with some settings cannot run in an environment, by protocol, as environments that are there say.
-
-        They are made first, unless a plan is asked for. An empty reason: it can run, or nobody has said.
-        """
-        sub = self.job()
-        session = sub.session
-        known = choose(session.builder, session.checkout, session.choice, session.nvml).environments
-        there = ((each.name, session.builder.find(each)) for each in known)
-        ready = {name: each for name, each in there if each}
-        if not sub.only_plans:
-            ready |= session.build([each for each in known if each.name not in ready])
-        elif len(ready) < len(known):
-            session.screen.say("an environment is not built yet: it has not said which settings it can run")
-        cells, words = measurable(session, known, ready), session.words
-
-        def reasons(settings: Settings, environment: str) -> dict[str, str]:
-            given = {**self.found.number.axes, SUITE: self.suite, **settings}
-            wanted: dict[str, Any] = {
-                axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in given.items()
-            }
-            selects = Selector(wanted, usual=words.usual, free=words.usual)
-            (here,) = (each for each in cells.possible if each.environment.name == environment)
-            cases = {case_id: case for case_id, case in here.cases.items() if selects(case.values)}
-            return {case.protocol: here.refused.get(case_id, "") for case_id, case in cases.items()}
-
-        return reasons
-
-    def require(self, asked: Difference) -> None:
-        """Raise UserError where an end cannot run, or a corner of a design whose settings can share no bar."""
-        corners = asked.corners(asked.groups)
-        self.write(settings for settings, _ in corners.values())
-        refused = self.refusals()
-        for corner, (settings, environment) in corners.items():
-            reasons, is_end = refused(settings, environment), len({*corner}) == 1
-            if (is_end or len(asked.mine) > FULL) and reasons and all(reasons.values()):
-                why = "; ".join(dict.fromkeys(reasons.values()))
-                raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
-
-    def fitting(self, asked: Difference) -> Difference:
-        """The difference without the last of the settings that the number does not state, until all corners can run.
-
-        Up to FULL settings share a bar where a corner cannot.
-        """
-        while len(asked.may_be) > FULL:
-            corners = asked.corners(asked.groups)
-            self.write(settings for settings, _ in corners.values())
-            refused = [*map(self.refusals(), *zip(*corners.values(), strict=True))]
-            protocols = self.protocols(refused[0])
-            if not any(reasons.get(protocol) for reasons in refused for protocol in protocols):
-                break
-            *others, (axis, value) = asked.may_be.items()
-            asked = asked.with_unsaid(dict(others), [f"{axis}={value} (cannot run beside the others)"])
-        return asked
-
-    def unsaid(self, environment: str) -> Unsaid:
-        """The settings that the number does not state, with values that can run."""
-        images = self.inner.images
-        (here,) = select_environments(images, (environment,), "cpu")
-        number, session = self.found.number, self.chain.session
-        workload = read_suite(self.path, session.words).workload
-        values = unsaid.unsaid_of(number, session.checkout.suites, workload, here.framework)
-        self.write(unsaid.tried(values))
-        refused, stated = self.refusals(), {axis: number.axes.get(axis) for axis in values}
-        if (usual := refused(stated, environment)) and all(usual.values()):
-            raise UserError(f"not separable: no number of {number.case} in {environment}: {next(iter(usual.values()))}")
-
-        def why(settings: Settings) -> str:
-            reasons = refused({**stated, **settings}, environment)
-            return next(filter(None, map(reasons.get, self.protocols(usual))), "")
-
-        return unsaid.chosen(values, why)
-
-    def protocols(self, refused: Mapping[str, str]) -> list[str]:
-        """The protocols that may give the number, of those that can run; refused: the reasons with usual settings.
-
-        `steady` gives the speed of a step. Else it is not known which of several gives it: all have to run.
-        """
-        can = [protocol for protocol, reason in refused.items() if not reason]
-        quantity = self.found.number.quantity
-        is_speed = quantity == "step_s" or quantity.startswith("throughput_")
-        return [STEADY] if is_speed and STEADY in can else can
 
 
 def _fewer_factors(asked: Difference) -> Iterator[Difference]:

@@ -123,43 +123,41 @@ def _notes(explanation: Explained, asked: Difference) -> str:
 
 def _sentence(found: Sequence[Bar], asked: Difference) -> str:
     *settings, left = [bar for bar in found if bar.is_part]
-    whole = math.exp(math.fsum(bar.size.value for bar in (*settings, left)))
+    whole = digits(math.exp(math.fsum(bar.size.value for bar in (*settings, left))))
     named = sorted(
         (bar for bar in settings if bar.finding in ("certain", "computed")), key=lambda bar: -abs(bar.size.value)
     )
-    parts = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
-    others = ", ".join(bar.name for bar in settings if bar not in named)
-    uncertain = t("Not certain: {names}.", names=others) if others else ""
-    where = t("all that is not named")
+    explained = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
+    parts = ", ".join(explained) or t("nothing is certain to explain a part")
     if asked.between:
         said = t(
             "The second run takes {times} times as long ({case}): {parts}; {left} remains, with all that is not named.",
-            times=digits(whole),
+            times=whole,
             case=asked.case,
-            parts=", ".join(parts) or t("nothing is certain to explain a part"),
+            parts=parts,
             left=_ratio(left),
         )
-        return prose([said, uncertain])
+    else:
+        said = _of_number(found, asked, whole, parts if settings else "")
+    others = ", ".join(bar.name for bar in settings if bar not in named)
+    return prose([said, t("Not certain: {names}.", names=others) if others else ""])
+
+
+def _of_number(found: Sequence[Bar], asked: Difference, whole: str, parts: str) -> str:
+    """Mine over a printed number, in words. parts: what explains it; empty: nothing could."""
+    where = t("all that is not named")
     if not any(bar.finding == "computed" for bar in found):
         where = t("{device} and all that is not named", device=asked.hardware or t("the device"))
-    if not settings:
-        return t(
-            "Mine is {left} times the printed {text} ({column}), with {where}.",
-            left=_ratio(left),
-            text=asked.text,
-            column=asked.column,
-            where=where,
-        )
-    said = t(
+    left = next(_ratio(bar) for bar in reversed(found) if bar.is_part)
+    printed = {"text": asked.text, "column": asked.column, "where": where, "left": left}
+    if not parts:
+        return t("Mine is {left} times the printed {text} ({column}), with {where}.", **printed)
+    return t(
         "Mine is {times} times the printed {text} ({column}): {parts}; {left} remains, with {where}.",
-        times=digits(whole),
-        text=asked.text,
-        column=asked.column,
-        parts=", ".join(parts) or t("nothing is certain to explain a part"),
-        left=_ratio(left),
-        where=where,
+        times=whole,
+        parts=parts,
+        **printed,
     )
-    return prose([said, uncertain])
 
 
 def _of_unsaid(explanation: Explained, unsaid: Unsaid) -> str:

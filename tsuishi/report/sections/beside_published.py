@@ -19,6 +19,7 @@ from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.checkable import of_usual_values
 from tsuishi.specs.selections import Selector
 from tsuishi.specs.source import Number
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
 # Quantities that time the same work on every machine.
@@ -71,13 +72,12 @@ class MeasuredNumber(NamedTuple):
     device: str
 
 
-def cases_of(evidence: Evidence, axes: Mapping[str, Any]) -> Selector:
+def cases_of(words: Vocabulary, axes: Mapping[str, Any]) -> Selector:
     """Selects the cases with these axes. An axis of None: the case has its usual value, or does not have it."""
-    words, usual = evidence.words, evidence.words.usual
     wanted: dict[str, Any] = {
         axis: (None, words.axis(axis).usual) if value is None else (value,) for axis, value in axes.items()
     }
-    return Selector(wanted, usual=usual, free=usual)
+    return Selector(wanted, usual=words.usual, free=words.usual)
 
 
 def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list[tuple[str, str, Term]]:
@@ -86,7 +86,7 @@ def terms_of(evidence: Evidence, quantity: str, axes: Mapping[str, Any]) -> list
     `literal`, which is a source's own way, comes before `steady`. axes: as `cases_of` has them. Axes that are not given
     have usual values, where there are such cases.
     """
-    selects = cases_of(evidence, axes)
+    selects = cases_of(evidence.words, axes)
     found = [
         (case_id, column, term)
         for (case_id, column, name), term in evidence.terms.items()
