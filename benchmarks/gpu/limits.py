@@ -7,7 +7,7 @@ from benchmarks.gpu import cases
 from benchmarks.gpu.findings import Finding, judged, not_here, unsupported, within
 from benchmarks.gpu.kit import Kit, trials_of
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import DataSheet, sheet_of
+from tsuishi.specs.data_sheets import DataSheet, sheet_of
 
 # The shares of a sheet's rates that large products and copies should reach. cuBLAS reaches 0.65 to 0.95 of a peak, the
 # less the more power the product takes; copies reach 0.8 to 0.95 of a bandwidth that is without refresh and ECC.

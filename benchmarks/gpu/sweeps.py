@@ -12,7 +12,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import KINK_PERCENT, Fit, Point, fit
 from tsuishi.estimates.roofline import DeviceLimits, roofline
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import sheet_of
+from tsuishi.specs.data_sheets import sheet_of
 from tsuishi.specs.source import Source, read_sources
 
 BATCHES = {"cnn10": (128, 512, 2048), "wrn28_10": (64, 128, 256)}

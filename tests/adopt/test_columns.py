@@ -8,12 +8,12 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.doubtful import doubts_about, likely_text
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.adopt.written import write
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.compatibility import read_table
+from tsuishi.verdicts.doubtful import doubts_about, likely_text
 
 SHEETS = read_table(Checkout().images).data_sheets
 

@@ -15,7 +15,7 @@ from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import DataSheet, sheet_of
+from tsuishi.specs.data_sheets import DataSheet, sheet_of
 
 
 def sheet() -> DataSheet:

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks import truth_of_tables
 from tests.words import WORDS
-from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.source import Hardware, read_sources
+from tsuishi.verdicts.doubtful import doubts_about
 
 NONE = KnownWork({}, {})
 RATE, STEP = "throughput_images_per_s", "step_s"

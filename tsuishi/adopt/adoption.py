@@ -10,8 +10,8 @@ from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, fa
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
-from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
+from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of

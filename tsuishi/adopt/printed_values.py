@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
+from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, names_of
 

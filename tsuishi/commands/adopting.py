@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
-from tsuishi.adopt.doubtful import doubts_about, likely_text
 from tsuishi.adopt.table_files import table_files
 from tsuishi.adopt.written import write
 from tsuishi.artifacts.network import Network
@@ -20,6 +19,7 @@ from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+from tsuishi.verdicts.doubtful import doubts_about, likely_text
 
 # The most rows of the tables of reasons and of doubts, and examples of a reason; --all shows the others.
 _ROWS, _EXAMPLES = 12, 4

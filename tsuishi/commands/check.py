@@ -12,7 +12,6 @@ from packaging.version import InvalidVersion, Version
 
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption
-from tsuishi.adopt.doubtful import doubts_about
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.base import home
 from tsuishi.base.checkout import Checkout
@@ -34,6 +33,7 @@ from tsuishi.specs.environment import Environment, read_environments, select_env
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import FILE, Hardware, Numbers, read_sources
 from tsuishi.specs.suite import read_suite
+from tsuishi.verdicts.doubtful import doubts_about
 
 # Trials of the case, where --repetitions does not say another number.
 _TRIALS = 6

@@ -49,10 +49,10 @@ def show_sources(session: Session, whole: bool) -> None:
 
     Raises UserError for a wrong file.
     """
-    from tsuishi.adopt.doubtful import doubts_about
     from tsuishi.commands.adopting import show_doubts
     from tsuishi.machine.compatibility import read_table
     from tsuishi.specs.source import check_names, read_sources
+    from tsuishi.verdicts.doubtful import doubts_about
 
     sources = read_sources(session.checkout.published, session.words)
     check_names(session.checkout.published, sources, session.words)

@@ -14,6 +14,7 @@ from tsuishi.base.home import expanded
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import SLOWER, slower_than
+from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
@@ -71,7 +72,8 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
 
         checkout = session.checkout
         against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
-        given = (session.words, checkout.templates, out, drawings, against, *_history(chain, runs))
+        sheets = read_table(checkout.images).data_sheets
+        given = (session.words, checkout.templates, out, drawings, against, *_history(chain, runs), sheets)
         made = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []

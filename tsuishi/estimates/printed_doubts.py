@@ -88,9 +88,14 @@ class KnownWork:
     peak: Mapping[str, Mapping[str, float]]
 
 
+def by_arithmetic(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
+    """The doubts that follow from arithmetic alone: no other doubt says that a number is impossible."""
+    return [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
+
+
 def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
-    arithmetic = [*_products(cells), *_totals(cells), *_above_limits(cells, work)]
+    arithmetic = by_arithmetic(cells, work)
     wrong = {id(cell) for doubt in arithmetic if doubt.kind == "impossible" for cell in doubt.cells}
     rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
     return [*arithmetic, *_superlinear(rest), *independent_of_batch(rest), *_outliers(rest), *_repeated(rest)]
@@ -181,6 +186,7 @@ def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[Pri
     The reason says what would fit: the source may not say its mode and precision.
     """
     rated = {_case(cell) for cell in cells if cell.quantity == _RATE}
+    steps = {_case(cell): cell for cell in cells if cell.quantity == _STEP}
     for cell in cells:
         precision, peaks = str(cell.axes.get("precision")), work.peak.get(cell.line, {})
         each, mode = work.multiply_adds.get(str(cell.axes.get(MODEL)), 0), str(cell.axes.get("mode", ""))
@@ -203,7 +209,9 @@ def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[Pri
                 f"{peaks[precision] * devices / 1e12:.3g}"
             )
             why += f": {' or '.join([*fit, *other])} would fit" if fit or other else ""
-            yield PrintedDoubt("surprising" if fit else "impossible", "device-limit", (cell,), why)
+            # The time of the step beside a rate is as doubtful as the rate.
+            beside = [steps[_case(cell)]] if not is_step and _case(cell) in steps else []
+            yield PrintedDoubt("surprising" if fit else "impossible", "device-limit", (cell, *beside), why)
 
 
 def _would_fit(flops: float, precision: str, limits: Mapping[str, float]) -> tuple[list[str], list[str]]:

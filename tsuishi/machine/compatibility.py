@@ -18,7 +18,7 @@ from packaging.version import Version
 from pydantic import Field, model_validator
 
 from tsuishi.base import toml
-from tsuishi.machine.data_sheets import DataSheet
+from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment, ends
 
 GpuDescription = Mapping[str, Any]  # an item of Nvml.describe()

@@ -11,7 +11,7 @@ import difflib
 import math
 import statistics
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -157,7 +157,8 @@ class Number:
     """A published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
 
     `value` is the median of `readings`; these are empty where it was calculated from other numbers of its row.
-    `epochs`: the training of the case in the source; None where it did not train the case.
+    `epochs`: the training of the case in the source; None where it did not train the case. `impossible`: why the
+    number cannot be right; it is shown, and compared with nothing.
     """
 
     source: str
@@ -169,6 +170,7 @@ class Number:
     framework: str | None = None
     readings: tuple[float, ...] = ()
     epochs: Epochs | None = None
+    impossible: str = ""
 
     @cached_property
     def key(self) -> str:
@@ -268,6 +270,16 @@ class Source(toml.Spec):
         if self._flat is None:
             self._flat = tuple(self._numbers())
         return self._flat
+
+    def credible(self) -> Iterator[Number]:
+        """The numbers of `flat` that are not known to be impossible."""
+        return (number for number in self.flat() if not number.impossible)
+
+    def with_impossible(self, reasons: Sequence[str]) -> "Source":
+        """The source, with the reasons why its numbers are impossible: one for each of `flat`, empty for none."""
+        marked = self.model_copy()
+        marked._flat = tuple(map(lambda number, why: replace(number, impossible=why), self.flat(), reasons))
+        return marked
 
     def _numbers(self) -> Iterator[Number]:
         memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}

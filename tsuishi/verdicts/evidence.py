@@ -18,22 +18,31 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+from tsuishi.verdicts.doubtful import with_impossible
 
 
 class Evidence:
     """The contents of runs, the estimates that follow from them, and published numbers of the same suites."""
 
-    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary) -> None:
+    def __init__(
+        self,
+        runs: Sequence[RunDirectory],
+        sources: tuple[Source, ...],
+        words: Vocabulary,
+        sheets: Sequence[DataSheet] = (),
+    ) -> None:
+        """sheets: of the hardware of sources; a number above the limit of its sheet is impossible."""
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case and of each published number; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
-        sources = tuple(source.with_tables(ran) for source in sources)
+        sources = tuple(with_impossible(source.with_tables(ran), words, sheets) for source in sources)
         published = (number.axes for source in sources for number in source.flat())
         self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)

@@ -153,7 +153,7 @@ def published_findings(source: Source) -> dict[str, list[Finding]]:
     """
     beside = {hardware.name: hardware.beside for hardware in source.hardware}
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}
-    for number in source.flat():
+    for number in source.credible():
         key = number.hardware, frozenset(number.axes.items())
         case = cases.setdefault(
             key,

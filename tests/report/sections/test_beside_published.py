@@ -1,12 +1,13 @@
 """Your card beside the published ones, against arithmetic done by hand."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.report.compared import evidence_of, factors, tables
+from tests.report.compared import add_trials, evidence_of, factors, tables
 from tests.synthetic_run import (
     TF,
     TORCH,
@@ -16,11 +17,21 @@ from tests.synthetic_run import (
     training_case,
     work,
 )
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.machine.compatibility import read_table
 from tsuishi.report.parts.blocks import Bullets, Text, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.beside_published import cards, cards_view
+from tsuishi.report.sections.quantity_tables import measured_view
+from tsuishi.specs.data_sheets import DataSheet
+from tsuishi.specs.source import read_source
+from tsuishi.verdicts.evidence import Evidence
 
 # Published median epochs of cnn10 on one RTX 2080 Ti, in s, by batch size.
 PUBLISHED_S = {128: 13.90, 256: 12.29}
+SHEETS = read_table(Checkout().images).data_sheets
 
 
 def add_epochs(run: SyntheticRun, batch_size: int, epoch_s: float, device: str = "RTX 5090", **axes: Any) -> None:
@@ -111,3 +122,42 @@ def test_towers_are_compared_with_as_many_of_the_published(tmp_path: Path) -> No
     found = {(one.which.key, one.which.devices): one.times.value for one in cards(evidence_of(run, published=True))}
     assert found["published_conv2d_gce_v100", 1] == pytest.approx(148.97803307)
     assert found["published_conv2d_gce_v100", 4] == pytest.approx(6.84230804)
+
+
+PLANTED = """title = "A planted source"
+language = "en"
+[[hardware]]
+name = "theirs"
+title = "RTX 2080 Ti"
+[[numbers]]
+suite = "multi_gpu_scaling"
+hardware = "theirs"
+case = { mode = "inference", model = "resnet50", layout = "native", devices = 1, precision = "fp32" }
+columns = ["batch_size", "throughput_images_per_s", "step_s"]
+rows = [[16, 1000, 0.016], [32, 10, 0.032], [64, 64000, 0.001]]
+"""
+RESNET = {"mode": "inference", "model": "resnet50"}
+
+
+@pytest.mark.parametrize(("sheets", "cases"), [((), 2), (SHEETS, 1)])
+def test_an_impossible_number_is_shown_with_its_reason_and_compared_with_nothing(
+    tmp_path: Path, sheets: Sequence[DataSheet], cases: int
+) -> None:
+    """Planted: a rate that its step and its batch contradict, and with data sheets a rate above the card's limit."""
+    (tmp_path / "planted.toml").write_text(PLANTED)
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in (16, 32, 64):
+        add_trials(run, training_case(batch_size, **RESNET), TORCH, 0.016)
+    evidence = Evidence([run.finish()], (read_source(tmp_path / "planted.toml", WORDS),), WORDS, sheets)
+    every = {card.which.quantity: card.cases for card in cards(evidence)}
+    assert every == {"step_s": cases}
+    contradiction = "10 images/s x 0.032 s are 0.32 images, not 32"
+    (said,) = [text for text in bullets(cards_view(evidence)) if "impossible" in text]
+    numbers = f"Numbers of RTX 2080 Ti that are impossible, and compared with nothing: {6 - 2 * cases}"
+    assert said == f"{numbers}; {contradiction}."
+    comparison = Comparison(evidence, "multi_gpu_scaling", "steady")
+    assert [known.axes["batch_size"] for known in comparison.theirs] == [16, 64][:cases]
+    view = measured_view(comparison, Explanations(evidence).of("multi_gpu_scaling"))
+    rows = [row for table in tables(view).values() for row in table.rows]
+    notes = [cell.notes for row in rows if row[1].text == "RTX 2080 Ti (published)" for cell in row if cell.notes]
+    assert notes.count((f"impossible: {contradiction}",)) == 2

@@ -21,8 +21,8 @@ from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import DeviceLimits, product_of
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
-from tsuishi.machine.data_sheets import DataSheet, fastest_of, sheets_of_printed
 from tsuishi.report.parts.wording import digits
+from tsuishi.specs.data_sheets import DataSheet, fastest_of, sheets_of_printed
 from tsuishi.specs.suite import known_suites
 
 _PRODUCT, _COPY = "matmul", "memory_copy"

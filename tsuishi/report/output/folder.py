@@ -27,6 +27,7 @@ from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.page import declared_columns, make_page
 from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
+from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.baseline import Earlier, shared_trials
@@ -87,6 +88,7 @@ def make_report(
     against: Against | None = None,
     history: Sequence[RunDirectory] = (),
     left_out: Mapping[tuple[str, ...], int] = MappingProxyType({}),
+    sheets: Sequence[DataSheet] = (),
 ) -> Report:
     """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
@@ -94,7 +96,7 @@ def make_report(
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
     UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where
     the runs of the baseline `against` have the same trials. history: of the user's runs; these are among them.
-    left_out: the numbers of the user's runs on other machines, by the facts that differ.
+    left_out: the numbers of the user's runs on other machines, by the facts that differ. sheets: see Evidence.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
@@ -103,7 +105,7 @@ def make_report(
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh:
         sources = read_sources(published, words, tables=False)
-        evidence = Evidence(runs, sources, words)
+        evidence = Evidence(runs, sources, words, sheets)
         earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
         with worded(evidence.words):
             past = Past(Evidence(history, sources, words), left_out) if history else None

@@ -113,7 +113,7 @@ def cards_view(evidence: Evidence) -> View:
     """A sentence for each published machine and work, on all environments; then a table of all comparisons."""
     every_card = list(cards(evidence))
     single = [card for card in every_card if card.which.devices == 1 and not card.simulated]
-    sentences = (*_sentences(evidence, single), *_not_shared(evidence, single))
+    sentences = (*_sentences(evidence, single), *_not_shared(evidence, single), *_impossible(evidence))
     blocks: list[Block] = [
         Heading(t("Your card beside the published ones")),
         Text(t("How many times as fast, over the cases that both have. Other hardware, so no verdict follows.")),
@@ -146,7 +146,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         if both and axes.get(PROTOCOL) != "literal":
             continue  # the source's own way is nearer to its number, and may be of other images
         for (key, name), number in evidence.published(case_id).items():
-            if name == quantity and term and number.value > 0:
+            if name == quantity and term and number.value > 0 and not number.impossible:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
                 of_number = shared.setdefault(which, {}).setdefault(frozenset(number.axes.items()), [])
@@ -219,7 +219,9 @@ def _marks(group: Sequence[Card]) -> list[str]:
 def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
     """A sentence for each published hardware of the suites that ran, if our runs share no case of one device."""
     shown = {card.which.key for card in single}
-    timed = {number.key: number.source for number in evidence.numbers if number.quantity in _TIMES}
+    timed = {
+        number.key: number.source for number in evidence.numbers if number.quantity in _TIMES and not number.impossible
+    }
     for key, hardware in evidence.hardware.items():
         if key in timed and key not in shown:
             yield t(
@@ -227,6 +229,21 @@ def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
                 hardware=hardware.title,
                 source=timed[key],
             )
+
+
+def _impossible(evidence: Evidence) -> Iterator[str]:
+    """A sentence for each hardware with numbers that cannot be right, and the first reason."""
+    reasons: dict[str, list[str]] = {}
+    for number in evidence.numbers:
+        if number.impossible:
+            reasons.setdefault(number.key, []).append(number.impossible)
+    for key, several in reasons.items():
+        yield t(
+            "Numbers of {hardware} that are impossible, and compared with nothing: {count}; {reason}.",
+            hardware=evidence.hardware[key].title,
+            count=len(several),
+            reason=several[0],
+        )
 
 
 def _table(evidence: Evidence, every_card: list[Card]) -> Table:

@@ -50,7 +50,7 @@ def fitted_lines(comparison: Comparison) -> View:
 def published_section(evidence: Evidence) -> Section:
     """The lines of all published sweeps over batch sizes, also of suites that did not run."""
     hardware = hardware_by_key(evidence.sources)
-    numbers = [number for source in evidence.sources for number in source.flat()]
+    numbers = [number for source in evidence.sources for number in source.credible()]
     suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
     numbers_of = {suite: [number for number in numbers if number.axes[SUITE] == suite] for suite in suites}
     by_suite = [Fits(published_cases(numbers_of[suite], hardware), {SUITE: suite}, published=True) for suite in suites]

@@ -127,7 +127,7 @@ def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The rows of published.csv: every number of every source, also of suites that did not run."""
     for number in (number for source in evidence.sources for number in source.flat()):
-        yield {**_origin(number), "value": number.value, "note": number.note}
+        yield {**_origin(number), "value": number.value, "note": number.note or number.impossible}
 
 
 def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Measurements: every quantity of every case by environment, and below them the numbers published for the case."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, t
@@ -9,8 +10,10 @@ from tsuishi.estimates.variances import Scatter
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
+from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOT_PUBLISHED,
+    Cell,
     Table,
     amount,
     header,
@@ -21,7 +24,7 @@ from tsuishi.report.parts.wording import (
     text_cell,
     vocabulary_in_use,
 )
-from tsuishi.specs.source import Epochs
+from tsuishi.specs.source import Epochs, Number
 
 _EPOCHS = mark("Epochs")
 # The units of limits.
@@ -115,9 +118,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
     hardware = comparison.evidence.hardware
     published = {
-        case_id: {
-            key: {name: numbers[key, name].value for name in quantities if (key, name) in numbers} for key in hardware
-        }
+        case_id: {key: {name: numbers[key, name] for name in quantities if (key, name) in numbers} for key in hardware}
         for case_id, numbers in numbers_of.items()
     }
     estimates = [row for name in quantities for row in comparison.estimates_of.get(name, ())]
@@ -133,7 +134,9 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
         for key, numbers in published[case_id].items():
             if numbers:
                 theirs = [
-                    number_cell(numbers[name], comparison.unit(name)) if name in numbers else status_cell(NOT_PUBLISHED)
+                    _published_cell(numbers[name], comparison.unit(name))
+                    if name in numbers
+                    else status_cell(NOT_PUBLISHED)
                     for name in quantities
                 ]
                 rows.append([case, text_cell(published_name(hardware[key].title)), *theirs])
@@ -143,6 +146,11 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
         notes.append(t("Rows without a number are left out; the first table has the status of their cases."))
     columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
     return Table(columns, rows, title=_title(comparison, title), folded=folded, notes=notes, filters=filters)
+
+
+def _published_cell(number: Number, unit: Unit) -> Cell:
+    cell = number_cell(number.value, unit)
+    return replace(cell, notes=(t("impossible: {reason}", reason=number.impossible),)) if number.impossible else cell
 
 
 def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.compatibility import read_table
-from tsuishi.machine.data_sheets import DataSheet, sheet_of, sheets_of_printed
+from tsuishi.specs.data_sheets import DataSheet, sheet_of, sheets_of_printed
 
 TABLE = read_table(Checkout().images)
 SHEETS = TABLE.data_sheets

@@ -1,13 +1,13 @@
 """The doubts about the numbers of a source, from its tables, the networks of suites, and data sheets."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, doubts
-from tsuishi.machine.data_sheets import DataSheet, fastest_of, sheets_of_printed
+from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, by_arithmetic, doubts
 from tsuishi.specs import numerals
-from tsuishi.specs.source import Hardware, Numbers
-from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
+from tsuishi.specs.data_sheets import DataSheet, fastest_of, sheets_of_printed
+from tsuishi.specs.source import Hardware, Number, Numbers, Source
+from tsuishi.specs.vocabulary import Vocabulary
 
 # The arithmetic of a data sheet that a precision of cases uses.
 _ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "amp_fp16": "fp16", "amp_bf16": "bf16"}
@@ -17,15 +17,31 @@ def doubts_about(
     numbers: Iterable[Numbers], hardware: Iterable[Hardware], words: Vocabulary, sheets: Sequence[DataSheet]
 ) -> list[PrintedDoubt]:
     """The doubts about the numbers of a source. hardware: of the source."""
-    tables, of = list(numbers), {each.name: _peak(each.title, sheets) for each in hardware}
-    peaks = {_line(table): of.get(table.hardware, {}) for table in tables}
-    return doubts(
-        [cell for table in tables for cell in _cells(table)], KnownWork(_multiply_adds(words.networks), peaks)
-    )
+    tables = list(numbers)
+    return doubts([cell for table in tables for cell in _cells(table)], _work(tables, hardware, words, sheets))
 
 
-def _multiply_adds(networks: Mapping[str, NetworkFacts]) -> dict[str, int]:
-    return {name: facts.multiply_adds for name, facts in networks.items() if facts.multiply_adds}
+def with_impossible(source: Source, words: Vocabulary, sheets: Sequence[DataSheet]) -> Source:
+    """The source whose impossible numbers say why they are, in place of being believed."""
+    numbers = source.flat()
+    cells = [
+        PrintedCell(_line(each), "", _printed(each.value), each.axes, each.quantity, each.value) for each in numbers
+    ]
+    found = by_arithmetic(cells, _work(numbers, source.hardware, words, sheets))
+    reasons = {id(cell): doubt.reason for doubt in found if doubt.kind == "impossible" for cell in doubt.cells}
+    return source.with_impossible([reasons.get(id(cell), "") for cell in cells]) if reasons else source
+
+
+def _work(
+    lines: Iterable[Numbers | Number],
+    hardware: Iterable[Hardware],
+    words: Vocabulary,
+    sheets: Sequence[DataSheet],
+) -> KnownWork:
+    of = {each.name: _peak(each.title, sheets) for each in hardware}
+    peaks = {_line(each): of.get(each.hardware, {}) for each in lines}
+    multiply_adds = {name: facts.multiply_adds for name, facts in words.networks.items() if facts.multiply_adds}
+    return KnownWork(multiply_adds, peaks)
 
 
 def _peak(title: str, sheets: Sequence[DataSheet]) -> dict[str, float]:
@@ -35,8 +51,8 @@ def _peak(title: str, sheets: Sequence[DataSheet]) -> dict[str, float]:
     return {precision: fastest[1] for precision, fastest in peaks.items() if fastest}
 
 
-def _line(table: Numbers) -> str:
-    return f"{table.hardware} {table.framework}" if table.framework else table.hardware
+def _line(numbers: Numbers | Number) -> str:
+    return f"{numbers.hardware} {numbers.framework}" if numbers.framework else numbers.hardware
 
 
 def _cells(table: Numbers) -> Iterable[PrintedCell]:
