@@ -74,7 +74,7 @@ def run_suite(ctx: "ChainContext") -> None:
     """
     from tsuishi.commands import run_suite
 
-    run_suite.run_suite(ctx.chain)
+    run_suite.make_or_resume(ctx.chain)
 
 
 @task

@@ -27,7 +27,7 @@ from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.measuring import as_built
-from tsuishi.run.new_run import measured
+from tsuishi.run.new_run import run_of_outline
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment, read_environments
 from tsuishi.specs.statuses import OK
@@ -102,7 +102,7 @@ def examined(session: Session, environment: Environment) -> dict[str, Any]:
     outlined = outline_run(session, [as_built(each) for each in ready.values()], ready)
     trials = tuple(trial for trial in outlined.trials if is_wanted(trial.case))
     plan = Plan((environment,), 0.0)
-    run = measured(session, f"release-{environment.name}", plan, ready, replace(outlined, trials=trials))
+    run = run_of_outline(session, f"release-{environment.name}", plan, ready, replace(outlined, trials=trials))
     store = session.builder.engines.chosen_for(environment).store
     sizes = [kept.size_bytes for kept in (store.kept() if store else ()) if kept.environment == environment.name]
     versions = ready[environment.name].record.versions or {}

@@ -95,7 +95,7 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
         folder.mkdir()
         files = {"log.txt.gz": _LOG}
         for table, lines in tables.items():
-            files[f"{table}.csv"] = "".join([_line(schema.names(table)[1:]), *lines]).encode()
+            files[f"{table}.csv"] = "".join([_line(schema.column_names(table)[1:]), *lines]).encode()
         for name, content in files.items():
             (folder / name).write_bytes(content)
         trial["files"] = {

@@ -9,7 +9,7 @@ import pytest
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.table_files import Licence, TableFile
-from tsuishi.adopt.written import write
+from tsuishi.adopt.written import write_source
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.compatibility import read_table
@@ -404,7 +404,7 @@ def test_a_table_is_stored_byte_by_byte_and_a_case_is_there_once(tmp_path: Path)
         for name, text in texts.items()
     ]
     adoption = adopt("s", files, WORDS, SHEETS, Corrections({"mode": "inference"}, hardware="a"))
-    write(adoption, "A title", tmp_path / "source", tmp_path / "suite.toml", WORDS)
+    write_source(adoption, "A title", tmp_path / "source", tmp_path / "suite.toml", WORDS)
     for name, text in texts.items():
         assert (tmp_path / "source" / f"{name}.csv").read_bytes() == text.encode()
     (group,) = tomllib.loads((tmp_path / "suite.toml").read_text())["groups"]

@@ -8,7 +8,7 @@ import pytest
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
-from tsuishi.adopt.printed_values import PrintedValues, facts_of
+from tsuishi.adopt.printed_values import PrintedValues, named_facts
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -150,9 +150,9 @@ def test_a_collection_of_uploads_is_a_median_with_its_percentiles() -> None:
 def test_a_sentence_above_a_table_is_no_hardware_and_its_times_are_no_devices() -> None:
     """jcjohnson/cnn-benchmarks has this sentence above its tables."""
     text = "The Pascal Titan X with cuDNN is 49x to 74x faster than dual Xeon E5-2630 v3 CPUs."
-    facts = facts_of("README", [text], PrintedValues(WORDS), ())
+    facts = named_facts("README", [text], PrintedValues(WORDS), ())
     assert (facts.case, facts.hardware) == ({}, "")
-    facts = facts_of("README", ["Results on 2x Titan X", "batch 16"], PrintedValues(WORDS), ())
+    facts = named_facts("README", ["Results on 2x Titan X", "batch 16"], PrintedValues(WORDS), ())
     assert facts.case == {"devices": 2, "batch_size": 16}
 
 

@@ -227,7 +227,7 @@ def test_clocks_held_back_count_in_measured_phases_of_trials_that_count(tmp_path
     measured = drift.gpu_ticks(read_runs([run.finish()], WORDS))
     (throttled,) = drift.throttled(measured)
     assert throttled == 0.5
-    assert drift.throttle_reasons(measured) == ["hw_slowdown", "sw_power_cap"]
+    assert drift.throttle_reasons_in(measured) == ["hw_slowdown", "sw_power_cap"]
 
 
 def clocks(*mhz: float) -> list[dict[str, Any]]:

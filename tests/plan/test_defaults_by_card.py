@@ -4,7 +4,7 @@ import pytest
 
 from tests.machine.test_compatibility import Machine
 from tsuishi.base.checkout import Checkout
-from tsuishi.machine.accelerators import by_ptx
+from tsuishi.machine.compatibility import by_ptx, read_table
 from tsuishi.plan.choice import Choice, fitting_defaults
 
 # The last releases of driver branches that the cards can have; * marks code that is PTX alone, which is checked first.
@@ -32,5 +32,6 @@ def test_a_run_that_names_none_takes_a_frameworks_oldest_and_newest_that_fit(
     monkeypatch.setattr("platform.machine", lambda: "aarch64" if card.startswith("GH200") else "x86_64")
     checkout, machine = Checkout(), Machine(card, driver=driver)
     chosen = fitting_defaults(checkout, Choice(), machine)
-    marked = [each.name + "*" * bool(by_ptx(each, machine, checkout.images)) for each in chosen]
+    gpus, table = machine.describe(), read_table(checkout.images)
+    marked = [each.name + "*" * bool(by_ptx(each, gpus, table)) for each in chosen]
     assert sorted(marked) == sorted(wanted.split())

@@ -182,7 +182,7 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
     assert 200 < (sampler.peak_process_memory_mib or 0.0) < 400
     with path.open(newline="") as file:
         found = list(csv.DictReader(file))
-    assert list(found[0]) == [name for name in schema.names("telemetry") if name != "trial_id"]
+    assert list(found[0]) == [name for name in schema.column_names("telemetry") if name != "trial_id"]
     times = [float(row["elapsed_s"]) for row in found]
     assert times[:-1] == sorted(times[:-1])
     assert on_the_grid(times)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.adopt.headers import ColumnMap, batch_by_arithmetic, column_map
-from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, facts_of
+from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, named_facts
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
@@ -123,7 +123,7 @@ def adopt(
             raise UserError(f"{file.name}: not valid: {error}") from error
         for number, grid in enumerate(found, start=1):
             stem = file.name.rpartition(".")[0] or file.name
-            named = facts_of(stem, grid.heading, values, sheets)
+            named = named_facts(stem, grid.heading, values, sheets)
             framework = said.framework or named.framework
             libraries = [name for name in LIBRARIES if framework in ("", framework_of_library(name))]
             columns = column_map(grid, words, PrintedValues(words, libraries), said.columns)

@@ -166,7 +166,7 @@ class NamedFacts:
     evidence: list[tuple[str, str]] = field(default_factory=list)
 
 
-def facts_of(name: str, headings: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> NamedFacts:
+def named_facts(name: str, headings: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> NamedFacts:
     """The facts in the name of a file, without its ending, and in the headings above a table: the nearest counts."""
     found = NamedFacts()
     for text in (*reversed(headings), name):

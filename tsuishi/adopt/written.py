@@ -41,7 +41,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
 _TRIAL_S, _STEPS, _FLOPS_PER_S = 10.0, 13, 60e9
 
 
-def write(adoption: Adoption, title: str, folder: Path, suite: Path, words: Vocabulary) -> None:
+def write_source(adoption: Adoption, title: str, folder: Path, suite: Path, words: Vocabulary) -> None:
     """Write the source into its folder, and the suite of its cases. The folder must not exist."""
     with files.temporary_folder(folder.parent, f".{folder.name}-") as making:
         inside = making / folder.name

@@ -34,7 +34,7 @@ class Cache:
         for sha256 in hashes:
             folder = self.root / sha256
             for file in sorted(folder.iterdir()) if folder.is_dir() else ():
-                if len(hashes) == 1 or usable(file.name, python):
+                if len(hashes) == 1 or fits_python(file.name, python):
                     return file
         return None
 
@@ -74,7 +74,7 @@ def _refuse_path(file: str) -> None:
         )
 
 
-def usable(file: str, python: str | None) -> bool:
+def fits_python(file: str, python: str | None) -> bool:
     """Whether a Python (major.minor) on this platform can use a wheel. Any other file counts as a usable sdist."""
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
     from unearth import TargetPython

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tsuishi.artifacts.certificates import verification
-from tsuishi.artifacts.network import Network, TooLarge, first_line, paced, public_url
+from tsuishi.artifacts.network import Network, TooLarge, message_line, paced, public_url
 from tsuishi.artifacts.pip_configuration import pip_proxy
 from tsuishi.base.errors import UserError
 
@@ -43,7 +43,7 @@ def http_client(network: Network, indexes: Sequence[str] = (), *, unlocked: bool
         )
     except (ImportError, ValueError) as error:
         proxies = ", ".join(sorted({public_url(url) for name, url in getproxies().items() if name != "no"}))
-        raise UserError(f"the proxy cannot be used ({proxies or 'as pip has it'}): {first_line(error)}") from error
+        raise UserError(f"the proxy cannot be used ({proxies or 'as pip has it'}): {message_line(error)}") from error
 
 
 def _stay_in_the_web(response: "Response") -> None:

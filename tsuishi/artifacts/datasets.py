@@ -87,7 +87,7 @@ def at_hand(given: Path | None, cache: Path, data_set: DataSet = CIFAR10) -> Dat
     return DataFile(path.resolve(), data_set.file, actual)
 
 
-def link(cache: Path, path: Path) -> str:
+def link_data(cache: Path, path: Path) -> str:
     """Make the data of a script known by their digest, which is returned. Raises UserError where they are not there."""
     digest = _digest_of(path.resolve())
     place = folder(cache) / digest

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
-from tsuishi.artifacts.cache import Cache, usable
+from tsuishi.artifacts.cache import Cache, fits_python
 from tsuishi.artifacts.client import IndexReader, http_client
 from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
 from tsuishi.artifacts.network import Network, failures, file_of, not_found, out_of_reach, public_url, reason
@@ -233,7 +233,7 @@ def _may_be(link: "Link", pin: "Pin", python: str | None) -> bool:
 
     A pin with several hashes stands for all files of a release: then only the files that `python` can use count.
     """
-    if len(pin.sha256) > 1 and not usable(link.filename, python):
+    if len(pin.sha256) > 1 and not fits_python(link.filename, python):
         return False
     stated = _stated(link)
     return stated in pin.sha256 if stated else pin.file in (None, link.filename)

@@ -95,14 +95,14 @@ def reason(error: Exception, url: str, network: Network) -> str:
         case httpx2.ConnectTimeout():
             return f"no connection within {network.connect_s:g} s{_by_proxy(url)}"
         case httpx2.ConnectError() | httpx2.ProxyError():
-            return f"{first_line(error)}{_by_proxy(url)}"
+            return f"{message_line(error)}{_by_proxy(url)}"
         case httpx2.TimeoutException():
             return f"it sent nothing for {network.silence_s:g} s"
         case httpx2.RemoteProtocolError() if not str(error).startswith(_BROKEN_OFF):
-            return f"it speaks no HTTP ({first_line(error)})"
+            return f"it speaks no HTTP ({message_line(error)})"
         case httpx2.RemoteProtocolError() | httpx2.ReadError():
-            return f"the connection broke off ({first_line(error)})"
-    return first_line(error)
+            return f"the connection broke off ({message_line(error)})"
+    return message_line(error)
 
 
 def _refused_certificate(error: BaseException) -> ssl.SSLCertVerificationError | None:
@@ -140,6 +140,6 @@ def file_of(url: str) -> str:
     return unquote(urlsplit(url).path.rpartition("/")[2])
 
 
-def first_line(error: Exception) -> str:
+def message_line(error: Exception) -> str:
     """The first line of an exception's message, or its class where the message is empty."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]

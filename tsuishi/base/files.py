@@ -58,10 +58,10 @@ def unfit(name: str) -> str:
     """
     if len(name.encode()) > _LONGEST_NAME:
         return f"a name of {len(name.encode())} bytes is too long: {_LONGEST_NAME} are the most"
-    return f"'{name}' is a device on Windows: give another name" if is_device(name) else ""
+    return f"'{name}' is a device on Windows: give another name" if is_windows_device(name) else ""
 
 
-def is_device(name: str) -> bool:
+def is_windows_device(name: str) -> bool:
     """Whether Windows has a device of this name in every folder."""
     return _DEVICE.fullmatch(name) is not None
 

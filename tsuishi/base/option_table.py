@@ -18,7 +18,7 @@ from tsuishi.base.errors import UserError
 MAIN_JOB = ("build", "run-suite", "report")
 
 
-def names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
     """The names in a list with commas, each once."""
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
@@ -67,7 +67,7 @@ class Option:
         """The value that a given text stands for. Raises UserError for a wrong text."""
         kind, *known = self.read.split() or [""]
         if kind == "names":
-            return names(given)
+            return names_in(given)
         if kind == "word" and given not in known:
             raise UserError(f"{self.flag} takes {', '.join(known)}; given: {given}")
         return self._number(str(given), *map(int, known)) if kind in ("whole", "positive") else given

@@ -79,7 +79,7 @@ def closing(close: Callable[[], object]) -> Iterator[None]:
         yield
 
 
-def pieces(file: IO[bytes]) -> Iterator[bytes]:
+def pieces_until_halted(file: IO[bytes]) -> Iterator[bytes]:
     """The rest of a file, a mebibyte at a time. Raises Halted where the work of this thread is not needed any more."""
     while chunk := file.read(_CHUNK):
         check()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.table_files import table_files
-from tsuishi.adopt.written import write
+from tsuishi.adopt.written import write_source
 from tsuishi.artifacts.network import Network
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
@@ -129,7 +129,7 @@ def _write(chain: Chain, adoption: Adoption, title: str) -> None:
             raise UserError(f"{path}: there already: remove it, or give another --source")
     if not adoption.mapped():
         raise UserError("no number is a case here: nothing is written; --columns and --set correct what was taken")
-    write(adoption, title, folder, suite, session.words)
+    write_source(adoption, title, folder, suite, session.words)
     words = vocabulary(checkout.suites)
     read_suite(suite, words)
     source = read_source(folder / "source.toml", words)

@@ -72,7 +72,7 @@ class Found:
     case_id: str = ""
 
 
-def find(chain: Chain) -> Found:
+def find_number(chain: Chain) -> Found:
     """The number that the options name. Raises UserError where it is not found, or is one of several."""
     session, options = chain.session, chain.options
     given, row, column = options.text("table"), options.text("row"), options.text("column")
@@ -105,7 +105,7 @@ def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
     made, suite = _made(folder, checkout, ()), found.name.replace("-", "_")
     title = f"One number of {Path(chain.options.text('table')).name}: {chain.options.text('row')}"
     shutil.rmtree(made.published / found.name, ignore_errors=True)  # of an earlier check of this row
-    written.write(
+    written.write_source(
         found.adoption, title, made.published / found.name, made.suites / f"{suite}.toml", chain.session.words
     )
     return made, suite
@@ -117,7 +117,7 @@ def check(chain: Chain) -> None:
     Raises UserError where the number is not found, is one of several, or cannot be measured here.
     """
     session, options, say = chain.session, chain.options, chain.session.screen.say
-    found = find(chain)
+    found = find_number(chain)
     number, nearest = found.number, nearest_environments(found)
     inner, suite = prepare(chain, found)
     say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {inner.root}")
@@ -125,15 +125,15 @@ def check(chain: Chain) -> None:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
         usual = {"repetitions": str(_TRIALS), "within": session.settings.within}
         sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": "check"})
-        run = measured(sub)
+        run = reported_run(sub)
         if run is None:
             return
-        lines = checked.lines(run, inner, number, environment, found.doubt)
+        lines = checked.lines_of_check(run, inner, number, environment, found.doubt)
         page = report_runs.report_folder(sub.session, [run], "") / "index.html"
         if checked.is_supported(run):
             break
     chain.end_with(sub.exit_code)
-    for line in (checked.markdown if options.has("markdown") else checked.plain)(lines):
+    for line in (checked.markdown_table if options.has("markdown") else checked.aligned_text)(lines):
         say(line)
     say("")
     more = checked.further(options.given, page)
@@ -143,12 +143,12 @@ def check(chain: Chain) -> None:
         say(line)
 
 
-def measured(sub: Chain) -> RunDirectory | None:
+def reported_run(sub: Chain) -> RunDirectory | None:
     """The run of a main job, after its report; None where the job only prints its plan."""
     build.build(sub)
     if sub.only_plans:
         return None
-    run_suite.run_suite(sub)
+    run_suite.make_or_resume(sub)
     report_runs.report(sub)
     return open_run(sub.session.settings.results, sub.run_id)
 

@@ -14,7 +14,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.home import expanded
 from tsuishi.base.language import languages
-from tsuishi.base.option_table import Option, names, options_of
+from tsuishi.base.option_table import Option, names_in, options_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.commands.executors import nodes_of
@@ -44,7 +44,7 @@ class Options:
 
     def names(self, name: str) -> tuple[str, ...]:
         """The names in a list with commas, each once."""
-        return names(self.text(name))
+        return names_in(self.text(name))
 
     def paths(self, name: str, folder: Path = Path()) -> tuple[str, ...]:
         """The paths in a list with commas, each once. A path with commas in it is one path where it exists.

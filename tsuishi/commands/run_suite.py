@@ -15,7 +15,7 @@ from tsuishi.run.executor import RunStopped
 from tsuishi.run.resume import resume
 
 
-def run_suite(chain: Chain) -> None:
+def make_or_resume(chain: Chain) -> None:
     """Make a run, or resume an earlier run. The chain gets its id, and an exit code if a trial failed."""
     session, options = chain.session, chain.options
     changed = [row.flag for row in options_of(("run-suite",)) if row.plans and options.has(row.parameter)]

@@ -27,7 +27,7 @@ def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
         os.set_inheritable(end, False)
     if scratch:
         os.mkdir(scratch, 0o700)
-    child, error = start(command)
+    child, error = start_command(command)
     tell(status, 0 if error else child)
     _thread.start_new_thread(end_with, (lifeline, child))
     code = wait_for(child)
@@ -42,7 +42,7 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def start(command: list[str]) -> tuple[int, int]:
+def start_command(command: list[str]) -> tuple[int, int]:
     """The process id of the command, in its own session, and the errno where it could not be started, else 0."""
     reading, writing = os.pipe()
     child = os.fork()

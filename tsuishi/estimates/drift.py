@@ -36,7 +36,7 @@ def throttled(ticks: pd.DataFrame) -> pd.Series:
     return shares[shares > 0]
 
 
-def throttle_reasons(ticks: pd.DataFrame) -> list[str]:
+def throttle_reasons_in(ticks: pd.DataFrame) -> list[str]:
     """The driver's names of the reasons for throttled clocks in measured phases, each once."""
     return sorted({reason for reasons in ticks["throttle_reasons"].unique() for reason in reasons.split("+")} - {""})
 

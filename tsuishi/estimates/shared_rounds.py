@@ -32,7 +32,7 @@ class Rest(NamedTuple, Generic[_Cell]):
     freedom: float
 
 
-def residuals(
+def two_way_residuals(
     values: Mapping[_Cell, Sequence[float]],
     rounds: Mapping[_Cell, Sequence[Hashable]],
     variances: Mapping[_Cell, float],

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.estimates.intervals import InSession, Term
-from tsuishi.estimates.shared_rounds import residuals
+from tsuishi.estimates.shared_rounds import two_way_residuals
 from tsuishi.estimates.variances import Pool, moderated, pool
 
 _Cell = TypeVar("_Cell")
@@ -123,7 +123,7 @@ def _scatter_in_rounds(
             every[suite, protocol, quantity][place] = of_case
     pools: dict[_Place, Pool | None] = {}
     for shared, of_suite in every.items():
-        if rest := residuals(of_suite, rounds, variances):
+        if rest := two_way_residuals(of_suite, rounds, variances):
             family = (*shared, logarithmic, "rounds")
             pools |= _moderated(rest.values, lambda key, family=family: family, rest.freedom)  # type: ignore[misc]
     return pools

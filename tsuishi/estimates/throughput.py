@@ -45,12 +45,14 @@ def step_time(quantities: Mapping[str, float], axes: Mapping[str, Any], epochs: 
     return quantities[timed] / steps
 
 
-def line(series: str, axes: Mapping[str, Any]) -> Line:
+def line_of_case(series: str, axes: Mapping[str, Any]) -> Line:
     """The line on which a case with these axes lies."""
     return Line(series, tuple(sorted((axis, value) for axis, value in axes.items() if axis not in _NOT_OF_A_LINE)))
 
 
-def lines(cases: Iterable[tuple[str, Mapping[str, Any], float | None, Term | None]]) -> dict[Line, list[Point]]:
+def lines_of_cases(
+    cases: Iterable[tuple[str, Mapping[str, Any], float | None, Term | None]],
+) -> dict[Line, list[Point]]:
     """The points of every line with two points or more.
 
     A case is (series, axes, seconds a step, the term of their logarithm). A case that ran out of memory has no time, so
@@ -59,5 +61,5 @@ def lines(cases: Iterable[tuple[str, Mapping[str, Any], float | None, Term | Non
     points: dict[Line, list[Point]] = {}
     for series, axes, step_s, term in cases:
         if step_s:
-            points.setdefault(line(series, axes), []).append(measured(axes[BATCH_SIZE], step_s, term))
+            points.setdefault(line_of_case(series, axes), []).append(measured(axes[BATCH_SIZE], step_s, term))
     return {key: of_line for key, of_line in points.items() if len(of_line) > 1}

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from tsuishi.machine import compatibility
-from tsuishi.machine.compatibility import Misfit
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Accelerator, Environment, known_environments, read_environment
 
@@ -18,20 +17,6 @@ def why_on_cpu(environment: Environment, nvml: Nvml) -> str:
     if "cuda" not in environment.accelerators:
         return "it is made for the CPU"
     return "" if len(nvml) else f"no GPU here ({nvml.why_not or 'none found'})"
-
-
-def misfit(environment: Environment, nvml: Nvml, images: Path) -> Misfit | None:
-    """Why the GPUs here cannot run an environment that would use them; None where they can."""
-    if why_on_cpu(environment, nvml):
-        return None
-    return compatibility.misfit(environment, nvml.describe(), nvml.driver(), compatibility.read_table(images))
-
-
-def by_ptx(environment: Environment, nvml: Nvml, images: Path) -> str:
-    """Why the GPUs here run an environment by PTX alone; empty where its code is native, or they do not run it."""
-    if why_on_cpu(environment, nvml):
-        return ""
-    return compatibility.by_ptx(environment, nvml.describe(), compatibility.read_table(images))
 
 
 def gpu_refusal(environment: Environment, nvml: Nvml, images: Path, asked: str, force: bool) -> str:

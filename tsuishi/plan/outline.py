@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
-from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose, with_more_time
+from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose_questions, with_more_time
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 
@@ -67,7 +67,7 @@ def outline(
         asked = tuple(sorted(main, key=lambda question: (-question.worth, question.id))[:MOST_MAIN])
         rest = tuple(question for question in possible if question not in asked)
         return Outline(matrix, _named(asked), rest, tuple(plan.plan_trials(matrix, choice.seed)), costs)
-    chosen = choose(main, costs, left_s, choice.environments)
+    chosen = choose_questions(main, costs, left_s, choice.environments)
     asked = _named(chosen.questions)
     rest = tuple(question for question in possible if question not in chosen.questions)
     counts = chosen.counts()

@@ -13,7 +13,8 @@ from pydantic import Field, PlainSerializer
 from tsuishi.artifacts import datasets
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
-from tsuishi.machine.accelerators import accelerator_for, by_ptx, misfit
+from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.machine.compatibility import by_ptx, misfit, read_table
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.candidates import RunnableCases
@@ -70,8 +71,9 @@ def why_checked(environment: Environment, accelerator: Accelerator, nvml: Nvml, 
     """
     if accelerator == "cpu":
         return ""
-    unfit = misfit(environment, nvml, images) if force else None
-    return unfit.reason if unfit else by_ptx(environment, nvml, images)
+    gpus, table = nvml.describe(), read_table(images)
+    unfit = misfit(environment, gpus, nvml.driver(), table) if force else None
+    return unfit.reason if unfit else by_ptx(environment, gpus, table)
 
 
 def matrix(

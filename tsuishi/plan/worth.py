@@ -56,7 +56,7 @@ class QuestionChoice(NamedTuple):
         return counts
 
 
-def choose(
+def choose_questions(
     candidates: Sequence[PlannedQuestion], costs: Costs, left_s: float, environments: Collection[str] = ()
 ) -> QuestionChoice:
     """The main questions: those with the most worth per second, so few that each comparison can have six trials.

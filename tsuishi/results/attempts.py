@@ -30,7 +30,7 @@ def last_rows(trials: "pd.DataFrame") -> "pd.DataFrame":
     return ordered[ordered["attempt"] == last]
 
 
-def statuses(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:
+def status_counts(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:
     """How many trials of a plan came to which status; a trial that has no attempt counts as 'not run'."""
     latest = last_attempts(run)
     return Counter(latest[trial].status if trial in latest else "not run" for trial in planned)

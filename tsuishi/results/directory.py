@@ -29,7 +29,7 @@ from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.files import entries, parse_json, read_bytes, replacing, sync, temporary_folder, write_json
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
-from tsuishi.results.record_files import REMEDY, parsed, read_record, read_text
+from tsuishi.results.record_files import REMEDY, json_text, parsed, read_record
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
 from tsuishi.results.run_record import SCHEMA_VERSION, RunRecord
 from tsuishi.results.upgrade import upgraded
@@ -85,7 +85,7 @@ class RunDirectory:
         Raises UserError where this is no run directory, was made by a later tsuishi, or is damaged.
         """
         path = self.path / "run.json"
-        text = text or read_text(path)
+        text = text or json_text(path)
         content = parse_json(path, text)
         newest = upgraded(self.path, content)
         return parsed(path, text if newest == content else json.dumps(newest).encode(), RunRecord)
@@ -166,7 +166,7 @@ class RunDirectory:
         fields: Sequence[schema.Column] = (*schema.TRIALS, *schema.DETAILS)
         number = schema.exact
         if columns_of and (columns_of / "trials.csv").exists():
-            found = header(columns_of / "trials.csv")
+            found = table_header(columns_of / "trials.csv")
             known = {*found}.union(*cases)
             axes = {name: axis for name, axis in axes.items() if name in known}
             if schema.DETAILS[0].name not in found:
@@ -186,7 +186,9 @@ class RunDirectory:
             tables[table] = every
             if columns_of and (columns_of / f"{table}.csv").exists():
                 paths = [folder / f"{table}.csv" for folder, _ in parts]
-                known = {*header(columns_of / f"{table}.csv")}.union(*map(header, filter(os.path.lexists, paths)))
+                known = {*table_header(columns_of / f"{table}.csv")}.union(
+                    *map(table_header, filter(os.path.lexists, paths))
+                )
                 tables[table] = tuple(column for column in every if column.name in known)
             with write(into / f"{table}.csv") as file:
                 _concatenate(table, [column.name for column in tables[table]], parts, file)
@@ -202,7 +204,7 @@ def _kept_by_nobody(path: Path) -> TextIO:
     return path.open("w", encoding="utf-8", newline="")
 
 
-def header(path: Path) -> list[str]:
+def table_header(path: Path) -> list[str]:
     """The names of the columns of a table."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         return file.readline(_LONGEST_HEADER).rstrip("\n").split(",")

@@ -25,14 +25,14 @@ R = TypeVar("R", bound=Record)
 ReadText = Callable[[Path | str], bytes]
 
 
-def read_text(path: Path | str) -> bytes:
+def json_text(path: Path | str) -> bytes:
     """The JSON text in a file. Raises UserError where the file cannot be read."""
     return files.read_bytes(path, files.MOST_JSON_BYTES)
 
 
 def read_visible(path: Path | str) -> bytes:
     """The JSON text in a file, made visible. Raises UserError where the file cannot be read, or is odd and no JSON."""
-    text = read_text(path)
+    text = json_text(path)
     if text.translate(None, PRINTABLE_ASCII) or _ODD_ESCAPE.search(text):
         return json.dumps(visible(files.parse_json(path, text))).encode()
     return text

@@ -119,7 +119,7 @@ TELEMETRY = (
 OF_A_TRIAL = {"samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
 
 
-def names(table: str) -> list[str]:
+def column_names(table: str) -> list[str]:
     """Column names, in order, of a table of which every trial writes a part."""
     return [column.name for column in OF_A_TRIAL[table]]
 
@@ -160,7 +160,7 @@ def data_package(name: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[st
 
 def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
     """A writer for a trial's part of a table, which has no trial_id: the gathered table adds it."""
-    columns = [name for name in names(table) if name != "trial_id"]
+    columns = [name for name in column_names(table) if name != "trial_id"]
     writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
     writer.writeheader()
     return writer

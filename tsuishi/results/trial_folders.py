@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import entries, sync, write_json
-from tsuishi.results.record_files import REMEDY, ReadText, parsed, read_text
+from tsuishi.results.record_files import REMEDY, ReadText, json_text, parsed
 from tsuishi.results.records import TrialRecord
 from tsuishi.specs.trial_id import TrialId
 
@@ -102,7 +102,7 @@ def last_attempt(trials: Path, planned: TrialId) -> Path | None:
 
 
 def read(
-    folders: Iterable[Path], text_of: ReadText = read_text, names: dict[tuple[str, str, int], str] | None = None
+    folders: Iterable[Path], text_of: ReadText = json_text, names: dict[tuple[str, str, int], str] | None = None
 ) -> Iterator[tuple[Path, TrialRecord, bytes]]:
     """Every folder with its trial.json, as a record and as the text that it was read from.
 

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest, schema, trial_folders
-from tsuishi.results.directory import GATHERED, RunDirectory, header
+from tsuishi.results.directory import GATHERED, RunDirectory, table_header
 from tsuishi.results.manifest import ANEW, CHAIN, ONCE, Digests
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
@@ -71,7 +71,7 @@ def assurance(run: RunDirectory, most: int = _SMALL) -> Assurance:
 
 def _have_details(run: RunDirectory) -> bool:
     """Whether the gathered table of trials has the columns that a report reads."""
-    return {column.name for column in (*schema.TRIALS, *schema.DETAILS)} <= {*header(run.path / "trials.csv")}
+    return {column.name for column in (*schema.TRIALS, *schema.DETAILS)} <= {*table_header(run.path / "trials.csv")}
 
 
 def _there(run: RunDirectory, folders: Sequence[Path], records: Sequence[Path]) -> set[str]:

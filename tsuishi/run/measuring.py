@@ -14,7 +14,7 @@ from tsuishi.environments.self_check import SelfCheckFailed, self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
-from tsuishi.results.attempts import statuses
+from tsuishi.results.attempts import status_counts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
@@ -158,7 +158,7 @@ class Measuring:
                 measured.run(planned, batches(progress))
         finally:
             session.history.keep()
-        counts = statuses(run, [entry.id for entry in run.run().plan])
+        counts = status_counts(run, [entry.id for entry in run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
 

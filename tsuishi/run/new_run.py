@@ -42,7 +42,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     ready = session.build(plan.environments)
     while True:
         try:
-            return measured(session, name, plan, ready, _asked(session, plan, ready), executor)
+            return run_of_outline(session, name, plan, ready, _asked(session, plan, ready), executor)
         except SelfCheckFailed as failed:
             plan = _without(session, plan, failed)
             ready = {each.name: ready[each.name] for each in plan.environments}
@@ -74,7 +74,7 @@ def require_name(name: str) -> None:
         raise UserError(f"--name: {why}")
 
 
-def measured(
+def run_of_outline(
     session: Session,
     name: str,
     plan: Plan,

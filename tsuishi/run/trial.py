@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tsuishi.base import toml
 from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.files import read_rows
 from tsuishi.base.processes import Process
 from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
@@ -17,10 +18,12 @@ from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
-from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, others_percent, started_at, written
+from tsuishi.run.sampler import others_percent
+from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
+from tsuishi.specs.quantities import MEASURED
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_spec import Axes, Trial
 from tsuishi.stream.events import Event, PhaseBegin
@@ -128,7 +131,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
                 "duration_s": round(files.sampler.elapsed_s(), 3),
                 "energy_j": joules,
                 "energy_source": source,
-                "others_cpu_percent": others_percent(folder),
+                "others_cpu_percent": others_percent(read_rows(folder / "telemetry.csv"), MEASURED),
                 "peak_process_memory_mib": None if peak_mib is None else round(peak_mib, 1),
                 **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
             }
@@ -170,7 +173,7 @@ def _measure(
             begins(event.phase)
 
     try:
-        process = start(order, bench)
+        process = start_trial(order, bench)
         files.pids = process.pids()
         ended = listen(process, transcript, files.sampler.start, order.timeout_s, hear, files.log)
     except Timeout:
@@ -189,7 +192,7 @@ def _measure(
     return outcome, None
 
 
-def start(order: TrialOrder, bench: Bench) -> Process:
+def start_trial(order: TrialOrder, bench: Bench) -> Process:
     """Start the workload of a trial, or this node's part.
 
     Raises UserError where the start fails, EngineLost where the engine is gone.

@@ -12,7 +12,6 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.results import manifest, schema
 from tsuishi.results.facts import Metric, Phase, Sample
 from tsuishi.results.records import FileRecord
-from tsuishi.run import sampler
 from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
@@ -115,11 +114,6 @@ def written(folder: Path) -> dict[str, FileRecord]:
     return {name: manifest.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
 
 
-def others_percent(folder: Path) -> float | None:
-    """The share of the cores that other programs took in the measured phases, in percent; None if unknown."""
-    return sampler.others_percent(read_rows(folder / "telemetry.csv"), MEASURED)
-
-
 def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:
     """The joules of all GPUs over the measured phases, and the source of the figure; (None, "") if unknown."""
     spans = [(phase.begin_s, phase.end_s) for phase in phases if phase.name in MEASURED and phase.end_s is not None]
@@ -132,4 +126,4 @@ def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:
 
 
 def _row(table: str, values: Sample | Metric) -> dict[str, Any]:
-    return {name: schema.csv_value(getattr(values, name)) for name in schema.names(table) if name != "trial_id"}
+    return {name: schema.csv_value(getattr(values, name)) for name in schema.column_names(table) if name != "trial_id"}

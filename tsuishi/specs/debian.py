@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
-from tsuishi.specs.lock import logical_lines, read_text
+from tsuishi.specs.lock import logical_lines
 
 # A whole fingerprint of OpenPGP (version 4): a key id of fewer digits can be forged.
 _FINGERPRINT = r"^([0-9A-F]{40})?$"
@@ -88,7 +88,7 @@ def read_apt_lock(path: Path, apt: Apt) -> tuple[Deb, ...]:
     if not path.exists():
         return tuple(Deb(*asked.partition("=")[::2], sha256="") for asked in apt.packages)
     debs: dict[str, Deb] = {}
-    for number, line in logical_lines(read_text(path)):
+    for number, line in logical_lines(toml.read_text(path, "the lock ")):
         deb = _deb(line, f"{path}:{number}", apt.repositories)
         if deb.name in debs:
             raise UserError(f"{path}:{number}: '{deb.name}' is pinned twice; keep one line")

@@ -34,7 +34,7 @@ def inside(path: str) -> str:
 
 def _expression(text: str) -> str:
     try:
-        re.compile(numerals.expanded(text, ".", ()))
+        re.compile(numerals.line_expression(text, ".", ()))
     except re.error as error:
         raise ValueError(f"no regular expression: {error}") from error
     return text
@@ -190,7 +190,7 @@ class Pattern(toml.Spec):
 
     @property
     def _named(self) -> Mapping[str, int]:
-        return re.compile(numerals.expanded(self.line or "", self.decimal, ())).groupindex
+        return re.compile(numerals.line_expression(self.line or "", self.decimal, ())).groupindex
 
     def printed(self, unit: str) -> dict[str, tuple[float, bool]]:
         """The units that its line may have, where the quantity has that unit; empty where it takes none from there."""

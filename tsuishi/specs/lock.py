@@ -49,7 +49,7 @@ class Pin:
 def read_lock(path: Path) -> tuple[Pin, ...]:
     """The pins of a lock in file order. Raises UserError naming file and line for a package that is not pinned."""
     pins: dict[str, Pin] = {}
-    for number, line in logical_lines(read_text(path)):
+    for number, line in logical_lines(toml.read_text(path, "the lock ")):
         pin = _pin(line, f"{path}:{number}")
         if pin.name in pins:
             raise UserError(f"{path}:{number}: '{pin.name}' is pinned twice; keep one line")
@@ -71,11 +71,6 @@ def wrong_name(file: str, name: str, version: str) -> str:
     except ValueError:  # of packaging, or of a number of thousands of digits in a version
         fits = False
     return "" if fits else f"{file!r} is no name of a wheel or an sdist of {name} {version}"
-
-
-def read_text(path: Path) -> str:
-    """The text of a lock. Raises UserError where the file cannot be read."""
-    return toml.read_text(path, "the lock ")
 
 
 def logical_lines(text: str) -> list[tuple[int, str]]:

@@ -138,7 +138,7 @@ def unit_expression(units: Iterable[str]) -> str:
     return f"(?:{'|'.join(re.escape(text) for text in sorted(units, key=lambda text: (-len(text), text)))})"
 
 
-def expanded(line: str, decimal: Decimal | None, units: Iterable[str]) -> str:
+def line_expression(line: str, decimal: Decimal | None, units: Iterable[str]) -> str:
     """The regular expression of a pattern's line, with its placeholders replaced; the workload does the same.
 
     decimal: None for numbers of any form.

@@ -247,7 +247,7 @@ class Source(toml.Spec):
     def with_tables(self, suites: Container[str] | None = None) -> "Source":
         """The source with the numbers of its tables in files, of these suites or of all.
 
-        Raises UserError as read_table does, and for hardware that is not listed.
+        Raises UserError as read_printed_table does, and for hardware that is not listed.
         """
         if self._unread is None:
             return self
@@ -255,7 +255,7 @@ class Source(toml.Spec):
         numbers = list(self.numbers)
         for table in self.tables:
             if suites is None or table.suite in suites:
-                reading = read_table(path.parent, self, table, words)
+                reading = read_printed_table(path.parent, self, table, words)
                 numbers += numbers_of(table, reading.numbers, f"{path}: {table.file}", words)
         try:
             _check_hardware(self.hardware, numbers)
@@ -342,7 +342,7 @@ def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) ->
             raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
 
 
-def read_table(folder: Path, source: Source, table: PrintedTable, words: Vocabulary) -> TableReading:
+def read_printed_table(folder: Path, source: Source, table: PrintedTable, words: Vocabulary) -> TableReading:
     """Every number cell of a table of a source: numbers of cases, and cells that are refused. folder: of the source.
 
     Raises UserError for a file that is missing, altered, or has no such table.

@@ -78,7 +78,7 @@ def hypothesis(answer: Answer) -> Hypothesis | None:
     return Hypothesis(p_values(answer.ratio), answer.trials) if answer.asked.compares else None
 
 
-def decided(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:
+def with_decision(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:
     """The answer with its decision or judgement, and its state."""
     judgement = _judgement(judgements, answer) if answer.asked.claim else None
     state = _state(answer, decision, judgement)

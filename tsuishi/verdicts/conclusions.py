@@ -27,12 +27,12 @@ def conclude(evidence: Evidence) -> Conclusions:
 
     The main questions of all runs are decided together, and so are the other claims and questions of a plan.
     """
-    judgements, asked = judge.undecided(evidence), answers.undecided(evidence)
+    judgements, asked = judge.undecided_judgements(evidence), answers.undecided(evidence)
     plans = [*(_plan(judgement, asked) for judgement in judgements), *map(_plan_of, asked)]
     decisions = _decided(plans, [*map(_hypothesis, judgements), *map(answers.hypothesis, asked)])
     of_judgements, of_answers = decisions[: len(judgements)], decisions[len(judgements) :]
     verdicts = list(map(_with_verdict, judgements, of_judgements))
-    answered = [answers.decided(answer, found, verdicts) for answer, found in zip(asked, of_answers, strict=True)]
+    answered = [answers.with_decision(answer, found, verdicts) for answer, found in zip(asked, of_answers, strict=True)]
     return Conclusions(verdicts, sorted(answered, key=lambda answer: not answer.asked.main))
 
 

@@ -79,7 +79,7 @@ class PrintedVerdict:
         return self.printed_by == self.source
 
 
-def undecided(evidence: Evidence) -> list[Judgement]:
+def undecided_judgements(evidence: Evidence) -> list[Judgement]:
     """A judgement for each claim of the sources and each subject; without subjects, a single judgement for the claim.
 
     It is `not tested`, or `inconclusive` until its family is decided: see conclusions.py.

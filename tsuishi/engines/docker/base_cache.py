@@ -66,7 +66,7 @@ class BaseCache:
         say(f"loading {cached.used} from the cache")
         try:
             with tar.open("rb") as file:
-                image = transfer.load(client, threads.pieces(file), partial(_refuse_other, cached))
+                image = transfer.load(client, threads.pieces_until_halted(file), partial(_refuse_other, cached))
         except UserError as error:
             raise BuildError(f"{tar} is damaged ({error}): {_AGAIN}") from error
         if "@" not in cached.used:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tsuishi.base import owner
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Ended, Process, Stream
-from tsuishi.engines.docker.daemon import Connection, address, speaking
+from tsuishi.engines.docker.daemon import Connection, address, engine_errors
 from tsuishi.engines.docker.devices import NO_GPUS, find_passing
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.environment_variables import of_cuda_cache
@@ -192,7 +192,7 @@ class RunningContainer:
         self._pid = int(client.api.inspect_container(self._id)["State"]["Pid"])
 
     def output(self) -> Iterator[tuple[Stream, bytes]]:
-        with speaking():
+        with engine_errors():
             for stdout, stderr in self._stream:
                 if stdout:
                     yield "stdout", stdout
@@ -205,11 +205,11 @@ class RunningContainer:
     def stop(self) -> None:
         from docker.errors import APIError
 
-        with speaking(), suppress(APIError):  # it has ended already
+        with engine_errors(), suppress(APIError):  # it has ended already
             self._container.kill()
 
     def wait(self) -> Ended:
-        with speaking():
+        with engine_errors():
             code = int(self._client.api.wait(self._id, timeout=None)["StatusCode"])
             killed = bool(self._client.api.inspect_container(self._id)["State"].get("OOMKilled"))
             self._container.remove(force=True)

@@ -110,14 +110,14 @@ def address() -> str:
     given = os.environ.get("DOCKER_HOST", "")
     if given:
         return given
-    if name := context():
+    if name := context_name():
         return _address_of(name)
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     sockets = (Path("/var/run/docker.sock"), Path(runtime) / "docker.sock", home() / ".docker/run/docker.sock")
     return next((f"unix://{socket}" for socket in sockets if socket.exists()), "")
 
 
-def context() -> str:
+def context_name() -> str:
     """The name of the context that `docker` uses; empty for its default, and where DOCKER_HOST counts instead."""
     if os.environ.get("DOCKER_HOST"):
         return ""
@@ -173,7 +173,7 @@ class Connection:
     @contextmanager
     def speaking(self) -> Iterator["DockerClient"]:
         """This thread's client. Inside the block its errors become UserError and EngineLost."""
-        with speaking():
+        with engine_errors():
             yield self.client
 
     @property
@@ -205,7 +205,7 @@ def patient(client: "DockerClient") -> Iterator[None]:
 
 
 @contextmanager
-def speaking() -> Iterator[None]:
+def engine_errors() -> Iterator[None]:
     """Inside the block errors of requests become EngineLost, or UserError where the engine refuses."""
     import docker.credentials.errors
     import docker.errors

@@ -9,7 +9,7 @@ from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.screen import Say
 from tsuishi.engines.docker.base_images import Bases
 from tsuishi.engines.docker.containers import ContainerStarter, bounded, owned_labels
-from tsuishi.engines.docker.daemon import Connection, address, context, speaking
+from tsuishi.engines.docker.daemon import Connection, address, context_name, engine_errors
 from tsuishi.engines.docker.image_maker import ImageMaker
 from tsuishi.engines.docker.image_store import ImageStore
 from tsuishi.engines.docker.labels import OURS
@@ -47,7 +47,7 @@ class DockerEngine:
         self.starter = ContainerStarter(self._connection)
 
     def availability(self) -> Availability:
-        place, named = address(), context()
+        place, named = address(), context_name()
         if named and not place.startswith("unix://"):
             engine = f"is of another machine ({place})" if place else "does not exist"
             remedy = "`docker context use` chooses another, and DOCKER_HOST names an engine here; or use venv"
@@ -60,7 +60,7 @@ class DockerEngine:
                 "run tsuishi there, or unset DOCKER_HOST"
             )
         try:
-            with speaking():
+            with engine_errors():
                 return Availability(True, version=self._connection.daemon.recorded_version)
         except EngineLost as error:
             group = (

@@ -46,7 +46,7 @@ class ImageMaker:
             before = image_or_none(client, tag)
             folder = recipe.context(self._template, environment, str(base.image.id), wheels, debs, self._cache)
             with folder as context, context.open("rb") as file, interruptible(client):
-                self._build_image(client, environment, base, threads.pieces(file), say)
+                self._build_image(client, environment, base, threads.pieces_until_halted(file), say)
             image = client.images.get(tag)
             if before is not None and before.id != image.id:
                 remove_unnamed(client, str(before.id))

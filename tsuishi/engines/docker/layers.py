@@ -33,7 +33,7 @@ class Layers:
         last, is_reused = "", False
         for chunk in stream:
             if "error" in chunk:
-                raise BuildError(f"{recipe.shortened(chunk['error'].strip())}{last and f' ({last})'}")
+                raise BuildError(f"{recipe.shortened_message(chunk['error'].strip())}{last and f' ({last})'}")
             for line in _ANSI.sub("", str(chunk.get("stream", ""))).splitlines():
                 layer = _LAYER.match(line)
                 if layer and not is_reused and layer[1] not in base_id:

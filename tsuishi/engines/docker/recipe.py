@@ -26,10 +26,10 @@ def dockerfile(template: str, environment: Environment, base: str) -> str:
     return text
 
 
-def shortened(reason: str) -> str:
+def shortened_message(reason: str) -> str:
     """The engine's message about a failed step, with only the beginning of the step's command.
 
-    >>> shortened("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
+    >>> shortened_message("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
     "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
     """
     return _QUOTED.sub(r"\1\2…\1", reason)

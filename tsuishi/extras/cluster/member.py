@@ -18,7 +18,7 @@ from tsuishi.extras.cluster import node
 from tsuishi.extras.cluster.submission import read
 from tsuishi.machine.gpus import Nvml
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.trial import start
+from tsuishi.run.trial import start_trial
 
 # torchrun, as a module: a virtual environment's script of that name may be for another Python.
 _TORCHRUN = ("-m", "torch.distributed.run")
@@ -36,7 +36,7 @@ def run_member(folder: Path, index: int, port: int) -> int:
             node.sweep(submission)
         each = int(order.given["devices"]) // order.nodes
         launcher = torchrun(order.nodes, each, number, first, port)
-        process = start(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))
+        process = start_trial(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))
         try:
             for _, piece in process.output():
                 sys.stdout.buffer.write(piece)

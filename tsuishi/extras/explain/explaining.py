@@ -26,7 +26,7 @@ def explain(chain: Chain) -> None:
     Raises UserError where nothing differs, too much does, or a corner cannot be measured.
     """
     say = chain.session.screen.say
-    found = check.find(chain)
+    found = check.find_number(chain)
     number = found.number
     theirs = check.nearest_environments(found)[0]
     asked = _asked(chain, found, theirs)
@@ -69,7 +69,7 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
     for text in fitting.unsaid.left_out if fitting.unsaid else ():
         say(f"not measured: {text}")
     sub.session = replace(sub.session, extras={NAME: fitting.content()})
-    run = check.measured(sub)
+    run = check.reported_run(sub)
     if run is None:
         return
     chain.end_with(sub.exit_code)

@@ -91,7 +91,9 @@ class IncomingImage:
         """
         require_room((engine.store.folder(), self.record.image.size_bytes + self.path.stat().st_size))
         with _readable(self.path), _content(self.path) as content:  # Podman takes no compressed file with notes in it
-            return engine.store.load(counted(threads.pieces(content), progress), self.tag, self.refuse_other)
+            return engine.store.load(
+                counted(threads.pieces_until_halted(content), progress), self.tag, self.refuse_other
+            )
 
     def unpacked(self, folder: Path, progress: Progress) -> Path:
         """The image as an archive that is not compressed, in a folder. progress gets the bytes that are written.
@@ -101,7 +103,7 @@ class IncomingImage:
         path = folder / "image.tar"
         with _readable(self.path):
             with _content(self.path) as content, path.open("xb") as file:
-                file.writelines(counted(threads.pieces(content), progress))
+                file.writelines(counted(threads.pieces_until_halted(content), progress))
             config = config_of(path)
             self.refuse_other(config["rootfs"]["diff_ids"], config["config"]["Labels"])
         return path

@@ -25,7 +25,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import OriginalRun, RunRecord
 from tsuishi.run.measuring import as_built
-from tsuishi.run.new_run import measured
+from tsuishi.run.new_run import run_of_outline
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
 from tsuishi.specs.environment import Environment, known_environments, read_environment
 from tsuishi.specs.questions import PlannedQuestion
@@ -113,7 +113,7 @@ def measure(replay: Replay, ready: Mapping[str, Ready], name: str) -> RunDirecto
     session, recorded = replay.session, replay.recorded
     asked = tuple(question for question in recorded.questions if {*question.environments} <= {*ready})
     plan = Plan(replay.environments, replay.expected_s, tuple(each.id for each in asked), replay.left_out)
-    return measured(session, name, plan, ready, _outline(replay, ready, asked), original=replay.original)
+    return run_of_outline(session, name, plan, ready, _outline(replay, ready, asked), original=replay.original)
 
 
 def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:

@@ -143,7 +143,7 @@ class _Series:
         # Of a name that is also the end of a longer one: total images/sec, and images/sec.
         self.expression = partial(candidate.expression, unless_behind=tuple(sorted(longer)))
         search = re.compile(
-            numerals.expanded(self.expression(_ANY), None, numerals.printed_units(candidate.unit))
+            numerals.line_expression(self.expression(_ANY), None, numerals.printed_units(candidate.unit))
         ).search
         # Looking for the name first is much faster where a line has many others.
         name = "" if re.search(r"\d", candidate.name) else candidate.name

@@ -135,7 +135,7 @@ def _data(chain: Chain, folder: Path, path: str) -> ExperimentData:
     """Data for the script. Raises UserError where they are not there, or the folder that the script itself is in."""
     if folder.resolve().is_relative_to((folder / path).resolve()):
         raise UserError(f"--data: '{path}' is the folder of the script, or has it within: name files or folders in it")
-    return ExperimentData(path=path, sha256=datasets.link(chain.session.settings.cache, folder / path))
+    return ExperimentData(path=path, sha256=datasets.link_data(chain.session.settings.cache, folder / path))
 
 
 def _refuse_others(folder: Path, suite: Path) -> None:

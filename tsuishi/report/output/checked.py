@@ -29,7 +29,7 @@ _MAKERS = frozenset({"nvidia", "geforce", "tesla", "quadro", "amd", "intel", "r"
 _VARIANTS = "ti|super|laptop|mobile|max|d|xt|xtx"
 
 
-def lines(
+def lines_of_check(
     run: RunDirectory, checkout: Checkout, number: CheckableNumber, environment: Environment, doubt: str
 ) -> dict[str, str]:
     """The five lines by their names: printed, mine, compared, pins, run. checkout: of the check."""
@@ -173,13 +173,13 @@ def further(given: Mapping[str, object], index: Path) -> list[str]:
     return [f"the page: {index}", f"more trials: {shlex.join([program, 'check', str(given['table']), *flags])}"]
 
 
-def plain(said: Mapping[str, str]) -> list[str]:
+def aligned_text(said: Mapping[str, str]) -> list[str]:
     """The lines as text."""
     width = max(map(len, said)) + 2
     return [f"{name:{width}}{text}" for name, text in said.items()]
 
 
-def markdown(said: Mapping[str, str]) -> list[str]:
+def markdown_table(said: Mapping[str, str]) -> list[str]:
     """The lines as a Markdown table."""
     cells = {name: text.replace("|", "\\|") for name, text in said.items()}
     return ["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in cells.items())]

@@ -76,13 +76,13 @@ class Fits:
 
     def __init__(self, cases: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
         self._where, self._published = where, published
-        self._simulated = {throughput.line(case.series, case.axes) for case in cases if case.simulated}
-        self.points = throughput.lines((case.series, case.axes, case.step_s, case.step_term) for case in cases)
+        self._simulated = {throughput.line_of_case(case.series, case.axes) for case in cases if case.simulated}
+        self.points = throughput.lines_of_cases((case.series, case.axes, case.step_s, case.step_term) for case in cases)
         self._fits = {line: fit(of_line) for line, of_line in self.points.items()}
         self._decided = {line: deciding(self.points[line], found) for line, found in self._fits.items() if found}
         # v0 and t_cost from sources that print no step times.
         self._printed = {
-            throughput.line(case.series, case.axes): (case.values[_PRINTED[0]], case.values[_PRINTED[1]])
+            throughput.line_of_case(case.series, case.axes): (case.values[_PRINTED[0]], case.values[_PRINTED[1]])
             for case in cases
             if {*_PRINTED} <= set(case.values)
         }

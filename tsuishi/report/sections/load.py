@@ -68,7 +68,7 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
             "time: {reasons}.",
             count=len(throttled),
             share=_percent(throttled.max()),
-            reasons=", ".join(drift.throttle_reasons(ticks)),
+            reasons=", ".join(drift.throttle_reasons_in(ticks)),
             **of_all,
         )
     if len(clocks):

@@ -2,7 +2,7 @@
 
 import re
 
-from tsuishi.base.files import is_device
+from tsuishi.base.files import is_windows_device
 
 # The end of an archive's own name.
 SUFFIX = ".tsuishi.zip"
@@ -28,7 +28,7 @@ def problem(name: str) -> str:
         return f"a name of {len(name)} characters in {len(folders)} folders is too long or too deep"
     if not all(map(_PART.fullmatch, parts)):
         return "no name that every system writes in its own place (letters of ASCII, no '..', no '/' before it)"
-    if any(map(is_device, parts)):
+    if any(map(is_windows_device, parts)):
         return "the name of a device"
     if (folders[0] not in FOLDERS) if folders else (last not in FILES):
         return "no file of an archive of tsuishi"
