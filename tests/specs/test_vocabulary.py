@@ -11,8 +11,9 @@ from tests.words import WORDS, describe
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
-from tsuishi.report.parts.columns import tables
+from tsuishi.report.parts.declarations import columns_of
 from tsuishi.report.parts.wording import case_text, header, worded
+from tsuishi.report.sections.page import every_table
 from tsuishi.results import schema
 from tsuishi.specs.axes import TAKEN, Axis
 from tsuishi.specs.case import Value
@@ -224,8 +225,8 @@ def test_the_same_description_may_be_there_twice(suites: Path) -> None:
 
 
 def test_no_axis_can_be_called_as_another_column_of_a_table() -> None:
-    declared = tables(Evidence([], (), WORDS), {})
-    of_reports = {column.name for columns in declared.values() for column in columns}
+    evidence = Evidence([], (), WORDS)
+    of_reports = {column.name for declared in every_table().values() for column in columns_of(evidence, declared)}
     of_runs = {column.name for column in (*schema.TRIALS, *schema.DETAILS)}
     assert (of_reports | of_runs) - set(WORDS.axes) <= TAKEN
     assert not TAKEN & set(WORDS.axes)

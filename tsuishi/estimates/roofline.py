@@ -24,9 +24,6 @@ _PRODUCT_OF = {"amp_fp16": "fp16", "amp_bf16": "bf16", "": "fp32"}
 # The quantity that is a limit, by the operation that measures it.
 _LIMITED_BY = {"matmul": "flops_per_s", "memory_copy": "bytes_per_s"}
 
-# Of limits.csv.
-COLUMNS = ["machine_record", "device", "quantity", "precision", "value", "low", "high"]
-
 Bound = Literal["arithmetic", "memory"]
 
 
@@ -181,7 +178,7 @@ def _fraction_row(
 
 
 def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
-    """For limits.csv: a row per limit, with COLUMNS."""
+    """For limits.csv: a row per limit."""
     limit_rows: list[dict[str, Any]] = []
     for device, of_device in sorted(limits.items()):
         where = {"machine_record": device.machine, "device": device.name}
@@ -190,5 +187,5 @@ def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
         for value in values:
             ends = of_device.intervals.get(value[:2], Region(math.nan, math.nan))
             known = ends._asdict() if math.isfinite(ends.low) else {}
-            limit_rows.append({**where, **dict(zip(COLUMNS[2:5], value, strict=True)), **known})
+            limit_rows.append({**where, **dict(zip(("quantity", "precision", "value"), value, strict=True)), **known})
     return limit_rows

@@ -4,17 +4,21 @@ import csv
 import json
 from collections.abc import Callable
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests.house import modules
 from tests.report.compared import evidence_of, page_of
 from tests.reports import make_report
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, write_example
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
-from tsuishi.report.parts import columns, declarations
+from tsuishi.report.parts import declarations
 from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.sections.page import every_table
 from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence
 
@@ -78,16 +82,29 @@ def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run
     assert f",{formula}," in (run.directory.path / "trials.csv").read_text(encoding="utf-8")
 
 
-DECLARED = columns.tables(Evidence([], (), WORDS), {})
+def declared(table: str) -> declarations.Columns:
+    return declarations.columns_of(Evidence([], (), WORDS), every_table()[table])
+
+
+def test_every_table_that_a_module_declares_is_in_a_report_and_has_a_name_of_its_own() -> None:
+    found = [import_module(f"tsuishi.{name}") for name in modules() if name.startswith(("report.", "extras."))]
+    tables = [table for module in found for table in getattr(module, "TABLES", {}).items()]
+    assert {name for name, _ in tables} == {*every_table()}
+    assert [name for name, columns in tables if every_table()[name] is not columns] == []
+
+
+def test_cells_are_the_attributes_that_have_the_name_of_a_column() -> None:
+    some = SimpleNamespace(device="cpu", value=None, colour="red", precision="fp32")
+    assert declarations.cells(every_table()["limits"], some) == {"device": "cpu", "value": None}
 
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no such column: colour; declare it among the columns of its table"):
-        declarations.filled(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
+        declarations.filled(declared("memory"), [{"suite": "parity", "colour": "red"}])
 
 
 def test_what_a_row_lacks_is_empty() -> None:
-    table = declarations.filled(DECLARED["limits"], [{"device": "cpu", "value": 1.5}])
+    table = declarations.filled(declared("limits"), [{"device": "cpu", "value": 1.5}])
     assert list(table.items()) == [
         ("machine_record", [None]),
         ("device", ["cpu"]),

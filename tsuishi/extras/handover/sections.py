@@ -10,7 +10,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.compared_times import times
-from tsuishi.report.parts.declarations import ratio_columns
+from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, WHERE, Column, Tables, interval, ratio_columns
 from tsuishi.report.parts.wording import Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.pairs import Matchup
@@ -18,6 +18,14 @@ from tsuishi.specs.claims import Verdict
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
+TABLES: Tables = {
+    "replayed": (
+        *(WHERE, QUANTITY, ENVIRONMENT),
+        Column("reference", "string", "the same environment in the original run"),
+        Column("cases", "integer", "that both have"),
+        *interval("ratio", "geometric mean over these cases of the speed in the replay over that in the original run"),
+    )
+}
 # Means nearer to 1 than this are "about as fast": no interval says more.
 _ABOUT_AS_FAST = 1.05
 

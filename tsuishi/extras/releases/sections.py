@@ -9,12 +9,22 @@ from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
-from tsuishi.report.parts.declarations import ratio_columns
+from tsuishi.report.parts.declarations import ENVIRONMENT, Column, Tables, interval, ratio_columns
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "releases": (
+        Column("family", "string", "of releases of a framework"),
+        Column("released", "string", "day on which the release appeared"),
+        ENVIRONMENT,
+        Column("reference", "string", "the oldest or the newest environment of the family on this machine"),
+        Column("numbers", "integer", "that both have"),
+        *interval("ratio", "geometric mean over these of its speed over the reference's"),
+    )
+}
 # With fewer releases, the other comparisons say as much.
 _FEWEST = 3
 _DAYS_OF_A_YEAR = 365.25

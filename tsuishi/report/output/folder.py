@@ -18,13 +18,13 @@ from tsuishi.report.output import csv_files, json_data
 from tsuishi.report.output.junit import junit_xml
 from tsuishi.report.output.typesetting import as_html, as_markdown, section_as_markdown
 from tsuishi.report.output.vega import Drawings
-from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
+from tsuishi.report.parts.declarations import report_package
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.highlighted_answers import decided_answers
 from tsuishi.report.sections.main_questions import Questions
-from tsuishi.report.sections.page import declared_columns, make_page
+from tsuishi.report.sections.page import declared_columns, every_table, make_page
 from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.data_sheets import DataSheet
@@ -121,7 +121,7 @@ def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dic
     """The sentences of a report that was made now on its questions that are decided, by the question's id."""
     evidence = Evidence([run], read_sources(published, words, tables=False), words)
     with worded(words):
-        explanations = Explanations(evidence)
+        explanations = Explanations(evidence, every_table())
         return decided_answers(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
@@ -148,7 +148,7 @@ def _written(
     for name, values in page.tables.items():
         with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(csv_files.parts(values))
-    _write(out / "tables" / "datapackage.json", columns.report_package(declared_columns(evidence)))
+    _write(out / "tables" / "datapackage.json", report_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
     svg = drawings.finished()

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from tsuishi.base.checkout import Checkout
-from tsuishi.report.parts import columns, declarations
-from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.parts import comparison, declarations
 from tsuishi.report.parts.wording import worded
-from tsuishi.report.sections.verdict_rows import verdict_rows
+from tsuishi.report.sections import verdict_rows
 from tsuishi.results import schema
 from tsuishi.results.directory import open_run
 from tsuishi.verdicts.conclusions import conclude
@@ -45,10 +44,11 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
     evidence = evidence_of(open_run(run.parent, str(run)), checkout.suites, checkout.published)
     with worded(evidence.words):
         rows = {
-            "cases": [row for comparison in every_comparison(evidence) for row in comparison.rows()],
-            "verdicts": verdict_rows(conclude(evidence).judgements)["verdicts"],
+            "cases": [row for each in comparison.every_comparison(evidence) for row in each.rows()],
+            "verdicts": verdict_rows.verdict_rows(conclude(evidence).judgements)["verdicts"],
         }
-    declared = columns.tables(evidence, {})
+    every = {**declarations.TABLES, **comparison.TABLES, **verdict_rows.TABLES}
+    declared = {name: declarations.columns_of(evidence, some) for name, some in every.items()}
     made = {name: pd.DataFrame(declarations.filled(declared[name], some)) for name, some in rows.items()}
     results, described = evidence.results, {**declared, **schema.OF_A_TRIAL}
     ids = results.trials["trial_id"]

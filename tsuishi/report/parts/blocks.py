@@ -163,7 +163,7 @@ TableValues = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
 
 @dataclass(frozen=True)
 class View:
-    """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in columns.py.
+    """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in TABLES.
 
     `tables`: CSV files of this view alone, by column, as rows would be most of the work for a large table.
     """

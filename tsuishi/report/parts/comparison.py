@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import mark, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.throughput import step_time, timed_by
+from tsuishi.report.parts import declarations
+from tsuishi.report.parts.declarations import Column, Declared, Tables, names
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
@@ -30,6 +32,35 @@ from tsuishi.verdicts.evidence import Evidence
 
 # The limit that a fraction is of, by roofline.Bound.
 _BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}
+
+
+# Of an estimate, by the names of Evidence.cases.
+_ESTIMATE: Declared = (
+    *(declarations.QUANTITY, declarations.UNIT),
+    Column("estimate", "number", "geometric mean over trials; arithmetic where a trial is 0 or less"),
+    Column("n", "integer", "trials"),
+    Column("low", "number", "smallest trial; of a single trial, lower quartile of its blocks"),
+    Column("high", "number", "largest trial; of a single trial, upper quartile of its blocks"),
+    Column("spread_kind", "string", "what low and high are: of trials, of blocks, or nothing"),
+    *(declarations.BLOCKS, declarations.SIMULATED, declarations.SYNTHETIC, declarations.DERIVED),
+)
+
+
+def _published(evidence: Evidence) -> Iterator[Column]:
+    """A column per published hardware, named by Number.key."""
+    for key, hardware in evidence.hardware.items():
+        yield Column(key, "number", f"published for {hardware.title}, in the unit")
+
+
+TABLES: Tables = {
+    "cases": (
+        *(declarations.CASE_ID, declarations.EVERY_AXIS, declarations.ENVIRONMENT),
+        Column("status", "string", "statuses of its repetitions, each once"),
+        *_ESTIMATE,
+        Column("bound", "string", "of a fraction_of_limit: arithmetic or memory"),
+        _published,
+    )
+}
 
 
 class Known(NamedTuple):
@@ -163,12 +194,8 @@ class Comparison:
         return self._names[case_id]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """For cases.csv: a row per case, environment and quantity; a case without estimates has a row without quantity.
-
-        `bound`: the limit that a fraction_of_limit is of.
-        """
-        spread = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
-        fields = (*spread, "simulated", "synthetic", "derived")
+        """For cases.csv: a row per case, environment and quantity, or a row without quantity."""
+        fields = names(_ESTIMATE)
         ours = attrgetter(*fields)
         for case_id in self.case_ids:
             published: dict[str, dict[str, float]] = {}
@@ -183,12 +210,7 @@ class Comparison:
                 for row in part or ():
                     limited = row.quantity == "fraction_of_limit"
                     bound = {"bound": self.bounds[case_id, environment]} if limited else {}
-                    yield {
-                        **base,
-                        **dict(zip(fields, ours(row), strict=True)),
-                        **bound,
-                        **published.get(row.quantity, {}),
-                    }
+                    yield base | dict(zip(fields, ours(row), strict=True)) | bound | published.get(row.quantity, {})
 
     @property
     def epochs(self) -> Epochs | None:

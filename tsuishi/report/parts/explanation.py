@@ -22,11 +22,11 @@ from pydantic import TypeAdapter
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.toml import digest
-from tsuishi.report.parts import columns, declarations
+from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.declarations import Columns, Declared
+from tsuishi.report.parts.declarations import Columns, Declared, Tables
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
@@ -200,34 +200,34 @@ class Guarded(Explanation):
 
     @cached_property
     def _columns(self) -> dict[str, Columns]:
-        return columns.tables(self.evidence, self.tables)
+        return {name: declarations.columns_of(self.evidence, some) for name, some in self.tables.items()}
 
 
 class Explanations:
-    """The explanations of all suites of a report."""
+    """The explanations of all suites of a report. taken: the names of the report's other tables."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
+    def __init__(self, evidence: Evidence, taken: Iterable[str] = ()) -> None:
+        self._evidence, self._taken = evidence, frozenset(taken)
         self._made: dict[str, Guarded] = {}
 
     def of(self, suite: str) -> Guarded:
         """The explanation of a suite, always the same object."""
         if suite not in self._made:
-            known, workload = _kinds(self._evidence.words.folder), self._evidence.workloads.get(suite, "")
+            known, workload = _kinds(self._evidence.words.folder, self._taken), self._evidence.workloads.get(suite, "")
             self._made[suite] = Guarded(self._evidence, suite, *known.get(workload, (Explanation, "")))
         return self._made[suite]
 
 
-def declared_tables(words: Vocabulary) -> dict[str, Declared]:
-    """The tables of all explanations beside these suites, also of workloads that did not run."""
-    return {name: declared for kind, _ in _kinds(words.folder).values() for name, declared in kind.tables.items()}
+def declared_tables(words: Vocabulary, taken: Iterable[str]) -> Tables:
+    """The tables of all explanations beside these suites, also of workloads that did not run. taken: other tables."""
+    kinds = _kinds(words.folder, frozenset(taken)).values()
+    return {name: declared for kind, _ in kinds for name, declared in kind.tables.items()}
 
 
 @cache
-def _kinds(suites: Path | None) -> dict[str, tuple[type[Explanation], str]]:
+def _kinds(suites: Path | None, taken: Set[str]) -> dict[str, tuple[type[Explanation], str]]:
     """By workload, the class of its explanation; where its file is wrong, the base class and why."""
     found: dict[str, tuple[type[Explanation], str]] = {}
-    taken = {*columns.TABLES}
     if suites is None:
         return found
     # Each checkout's package has a name of its own: explanations of several checkouts do not meet.
@@ -237,7 +237,7 @@ def _kinds(suites: Path | None) -> dict[str, tuple[type[Explanation], str]]:
     for module in pkgutil.iter_modules(package.__path__):
         try:
             kind = _kind(importlib.import_module(f"{package.__name__}.{module.name}"), taken)
-            taken |= kind.tables.keys()
+            taken = taken | kind.tables.keys()
             found[module.name] = kind, ""
         except _WRONG as error:
             found[module.name] = Explanation, _why(error, suites)

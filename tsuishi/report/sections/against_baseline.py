@@ -10,6 +10,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import BaselineCase, Block, Bullets, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, EVERY_AXIS, FAMILY, QUANTITY, UNIT, Column, Tables
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -31,6 +32,20 @@ from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
 from tsuishi.verdicts.family import BASELINE
 
+TABLES: Tables = {
+    "baseline": (
+        *(CASE_ID, EVERY_AXIS, ENVIRONMENT, QUANTITY, UNIT),
+        Column("verdict", "string", "slower, not slower, open, or not matched"),
+        Column("reason", "string", "why it is not matched"),
+        Column("then", "number", "in the baseline: geometric mean over trials, by the sessions of the last look"),
+        Column("now", "number", "in these runs, likewise"),
+        Column("sessions_then", "integer", "of the baseline"),
+        Column("sessions_now", "integer", "of these runs"),
+        Column("times_as_long", "number", "time now over time then, or rate then over rate now"),
+        *FAMILY,
+        Column("threshold", "number", "above which the whole interval lies where a case is slower"),
+    )
+}
 _WORDS: dict[Standing, str] = {"slower": mark("slower"), "not slower": mark("not slower"), "open": mark("open")}
 _TONES: dict[Standing, str] = {"slower": "bad", "not slower": "good", "open": "open"}
 
@@ -67,9 +82,8 @@ class AgainstBaseline:
             ]
             columns = [t("case"), t("environment"), t("why")]
             blocks.append(Table(columns, rows, title=t("Without a match"), folded=True, filters=(1, 2)))
-        view = View(
-            tuple(blocks), {"baseline": [*map(self._row, self._paces), *map(self._unmatched_row, self._unmatched)]}
-        )
+        unmatched = [self._where(*place) | {"verdict": "not matched", "reason": why} for *place, why in self._unmatched]
+        view = View(tuple(blocks), {"baseline": [*map(self._row, self._paces), *unmatched]})
         return Section("baseline", t("Against the baseline"), (view,), folded=False)
 
     def cases(self) -> tuple[BaselineCase, ...]:
@@ -190,10 +204,6 @@ class AgainstBaseline:
             "times_as_long": ratio.value, "family_low": ratio.low, "family_high": ratio.high,
             "level": pace.decision.level or None, "threshold": self._baseline.threshold,
         }  # fmt: skip
-
-    def _unmatched_row(self, unmatched: tuple[str, str, str]) -> dict[str, Any]:
-        case_id, column, why = unmatched
-        return {**self._where(case_id, column), "verdict": "not matched", "reason": why}
 
     def _where(self, case_id: str, column: str) -> dict[str, Any]:
         known, axes = self._baseline.evidence.words.axes, self._axes(case_id)

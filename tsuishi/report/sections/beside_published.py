@@ -11,7 +11,9 @@ from tsuishi.base.language import prose, t
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
+from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
+from tsuishi.report.parts.declarations import AxisColumns, Column, Tables, cells, interval, interval_cells
 from tsuishi.report.parts.standing import device_names
 from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
@@ -22,6 +24,16 @@ from tsuishi.specs.source import Number
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "cards": (
+        Column("device", "string", "what computed: the CPU or the GPU"),
+        *(declarations.ENVIRONMENT, declarations.SOURCE, declarations.HARDWARE),
+        *(AxisColumns((SUITE, MODEL, DEVICES)), declarations.QUANTITY),
+        Column("cases", "integer", "that both have"),
+        *interval("times_as_fast", "geometric mean over these cases of the published time over ours"),
+        *(declarations.SIMULATED, declarations.SYNTHETIC, declarations.DERIVED),
+    )
+}
 # Quantities that time the same work on every machine.
 _TIMES = ("median_epoch_s", "first_run_s", "step_s")
 _FLAGS = ("simulated", "synthetic", "derived")
@@ -266,10 +278,6 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
 
 def _row(evidence: Evidence, card: Card) -> dict[str, Any]:
     """A row of cards.csv."""
-    which, times = card.which, card.times
-    source = next(number.source for number in evidence.numbers if number.key == which.key)
-    sides = {"device": which.device, "environment": which.environment, "source": source}
-    work = {name: getattr(which, name) for name in (SUITE, MODEL, DEVICES, "quantity")}
-    ratios = {"times_as_fast": times.value, "times_as_fast_low": times.low, "times_as_fast_high": times.high}
-    flags = {name: getattr(card, name) for name in _FLAGS}
-    return {**sides, "hardware": evidence.hardware[which.key].title, **work, "cases": card.cases, **ratios, **flags}
+    row = card.which._asdict() | cells(TABLES["cards"], card) | interval_cells("times_as_fast", card.times)
+    hardware = evidence.hardware[key := row.pop("key")].title
+    return row | {"hardware": hardware, "source": next(each.source for each in evidence.numbers if each.key == key)}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, t
+from tsuishi.report.parts.declarations import ENVIRONMENT, Column, Tables, names
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.results import same_machine
 from tsuishi.results.records import (
@@ -19,6 +20,11 @@ from tsuishi.results.records import (
 from tsuishi.specs.trial_spec import Value
 from tsuishi.verdicts.evidence import Evidence
 
+_FIELD = Column("field", "string", "a fact of the environment")
+TABLES: Tables = {
+    "environments": (_FIELD, ENVIRONMENT, Column("value", "string", "as recorded")),
+    "packages": (Column("package", "string", "name"), ENVIRONMENT, Column("version", "string", "as installed")),
+}
 # Stands for the digest of a base that has no known digest.
 UNPINNED = mark("unpinned")
 
@@ -106,6 +112,16 @@ def _side_by_side(
     names = dict.fromkeys(name for column in fields for name in column) if names is None else names
     rows = [[text_cell(name), *[text_cell(column.get(name, NOTHING)) for column in fields]] for name in names]
     return Table([corner, *labels], rows)
+
+
+def as_rows(name: str, table: Table) -> list[dict[str, Any]]:
+    """The cells of a table of environments, as rows of CSV: the title of the cell's row, the environment, the text."""
+    columns, labels = names(TABLES[name]), table.columns[1:]
+    return [
+        dict(zip(columns, (row[0].text, label, cell.text), strict=True))
+        for row in table.rows
+        for label, cell in zip(labels, row[1:], strict=True)
+    ]
 
 
 def environment_facts(record: EnvironmentRecord) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from tsuishi.estimates.least_squares import Interval
 from tsuishi.estimates.line_fit import FEWEST_POINTS, KINK_PERCENT, Fit, Residual, deciding, fit
 from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
+from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison, Known, differing_axes, published_cases
+from tsuishi.report.parts.declarations import AxisColumns, Column, Declared, Tables, interval, interval_cells
 from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -28,11 +30,40 @@ from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.source import hardware_by_key
 from tsuishi.verdicts.evidence import Evidence
 
+_PUBLISHED = Column("published", "boolean", "not ours")
+_LINE: Declared = (declarations.WHERE, declarations.SERIES, _PUBLISHED, AxisColumns(of_lines=True))
+_PARAMETERS = {
+    "v0_images_per_s": "ideal speed, of images or other items of the suite's batches",
+    "t_cost_s": "cost time of a step",
+    "b_half_images": "batch size at which half of v0 is reached",
+}
+TABLES: Tables = {
+    "throughput_model": (
+        *_LINE,
+        declarations.SIMULATED,
+        Column("points", "integer", "batch sizes it is fitted to; 0: parameters as printed"),
+        Column("trials", "integer", "of all batch sizes; empty where their scatter is unknown"),
+        Column("pure_error_percent", "number", "standard deviation between trials of a batch size"),
+        Column(
+            "lack_of_fit_p", "number", "of the F test: small where batch sizes are off the line by more than scatter"
+        ),
+        Column("decided_by", "integer", "batch size without which the line differs"),
+        Column("largest_residual_percent", "number", "of the point farthest off the line"),
+        *(column for name, description in _PARAMETERS.items() for column in interval(name, description)),
+    ),
+    "residuals": (
+        *_LINE,
+        AxisColumns((BATCH_SIZE,)),
+        Column("step_s", "number", "mean step, or an epoch over its steps"),
+        Column("fitted_s", "number", "what the line says"),
+        Column("residual_percent", "number", "how much longer the step took"),
+        Column("kink", "boolean", "too far off the line to be scatter"),
+    ),
+}
 # A table with more points shows kinks only.
 _MOST_POINTS = 100
 _PRINTED = tuple(throughput.PRINTED.values())
 _EPOCHS = ("median_epoch_s",)
-_PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
 
 
 def fitted_lines(comparison: Comparison) -> View:
@@ -158,9 +189,9 @@ class Fits:
             "decided_by": self._decided[line],
             "largest_residual_percent": _largest(found),
         }
-        for name, (value, interval) in zip(_PARAMETERS, _values(found), strict=True):
-            low, high = [end if math.isfinite(end) else None for end in interval or (math.inf, math.inf)]
-            row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        for name, (value, found_interval) in zip(_PARAMETERS, _values(found), strict=True):
+            ends = [end if math.isfinite(end) else None for end in found_interval or (math.inf, math.inf)]
+            row |= interval_cells(name, (value, *ends))
         return row
 
     def _summary(self, line: Line, found: Fit | None, time: Unit) -> list[Cell]:
@@ -174,8 +205,8 @@ class Fits:
         if points == FEWEST_POINTS:
             notes.append(t("near a line, whatever they are"))
         cells = [Cell(count, notes=tuple(notes))]
-        for (value, interval), unit in zip(_values(found), (PLAIN, time, PLAIN), strict=True):
-            note = " – ".join(_end(end, unit) for end in interval) if interval else t("2 points: no interval")
+        for (value, ends), unit in zip(_values(found), (PLAIN, time, PLAIN), strict=True):
+            note = " – ".join(_end(end, unit) for end in ends) if ends else t("2 points: no interval")
             if found.kinked:
                 note = t("a kink: no interval")
             cells.append(Cell(digits(value, unit), value, (note,), "number"))

@@ -13,12 +13,32 @@ from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
 from tsuishi.report.parts.blocks import Explorer, Heading, Section, TableValues, Text, View
+from tsuishi.report.parts.declarations import ENVIRONMENT, EVERY_AXIS, QUANTITY, Column, Tables, names
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, MOST_OF_OTHERS, imbalance
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "load": (
+        *(EVERY_AXIS, ENVIRONMENT, QUANTITY),
+        Column("device", "string", "gpu0, gpu1, … in the order of the trial's devices"),
+        Column("mean", "number", "over trials: mean utilisation, or largest memory, of the measured phases"),
+        Column("imbalance", "number", "(largest - smallest) / mean over the GPUs"),
+    ),
+    "telemetry": (
+        Column("run_id", "string", "the run of the trial"),
+        Column("trial_id", "string", "the trial"),
+        Column("device", "string", "host, or gpu<index>"),
+        Column("begin_s", "number", "since the trial started: from here on the samples are averaged"),
+        Column("utilisation_percent", "number", "host: all CPUs together; GPU: share of time with a kernel running"),
+        Column("memory_mib", "number", "host: of the trial's processes; GPU: in use, by all programs"),
+        Column("power_w", "number", "GPU: power draw"),
+        Column("sm_clock_mhz", "number", "GPU: clock of the multiprocessors"),
+        Column("temperature_c", "number", "GPU: core temperature"),
+    ),
+}
 # Titles with units, in the order of charts and lists.
 _QUANTITIES = {
     "utilisation_percent": mark("utilisation, %"),
@@ -180,7 +200,7 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
 
 def _table(shown: Iterable[tuple[Any, Series]]) -> TableValues:
     """The columns of telemetry.csv: a row per device and bin, with the quantities that were sampled."""
-    table: dict[str, list[Any]] = {name: [] for name in ("run_id", "trial_id", "device", "begin_s", *_QUANTITIES)}
+    table: dict[str, list[Any]] = {name: [] for name in names(TABLES["telemetry"])}
     for trial, series in shown:
         for device, lists in series.devices.items():
             bins = max(map(len, lists.values()), default=0)

@@ -7,11 +7,20 @@ from tsuishi.base.language import in_words, t
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import mean_ratio
 from tsuishi.report.parts.blocks import Heading, Text, View
-from tsuishi.report.parts.declarations import ratio_columns
+from tsuishi.report.parts.declarations import Column, Tables, interval, ratio_columns
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, ratio_cell, text_cell
 from tsuishi.report.sections.descriptions import machine_text
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
+
+TABLES: Tables = {
+    "machines": (
+        Column("machine_record", "string", "id of the machine's record"),
+        Column("reference", "string", "that of the machine of the first run"),
+        Column("numbers", "integer", "that both machines have, in environments of the same name"),
+        *interval("ratio", "geometric mean over these of its speed over the reference's"),
+    )
+}
 
 
 def machine_view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None:

@@ -8,6 +8,7 @@ from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, View
+from tsuishi.report.parts.declarations import FAMILY, Column, Tables, cells
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import (
     Table,
@@ -28,6 +29,21 @@ from tsuishi.specs.questions import PlannedQuestion, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "questions": (
+        Column("run_id", "string", "the run that asked it"),
+        Column("question", "string", "its id: suite or source, question or claim, environments"),
+        Column("title", "string", "the question in words"),
+        Column("main", "boolean", "named as a main question before anything was measured"),
+        Column("state", "string", "answered, open, or cannot be answered"),
+        Column("answer", "string", "the answer in words"),
+        Column("ratio", "number", "of a comparison: first side over second, of geometric means over trials"),
+        Column("low", "number", "lower end of its 95 % interval per comparison, which decides nothing"),
+        Column("high", "number", "upper end of that interval"),
+        *FAMILY,
+        Column("trials", "integer", "of the case with the fewest"),
+    )
+}
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
@@ -178,24 +194,14 @@ class Questions:
         return paragraphs[0].text if paragraphs else t("nothing was measured yet")
 
     def _row(self, answer: Answer) -> dict[str, Any]:
-        ratio = as_ratio(answer.ratio) if answer.ratio else None
-        level = answer.decision.level if answer.decision else 0.0
-        family = as_ratio(answer.ratio, level) if answer.ratio and level else None
-        return {
-            "run_id": answer.run_id,
-            "question": answer.asked.id,
-            "title": self.title(answer.asked),
-            "main": answer.asked.main,
-            "state": answer.state,
-            "answer": self.words(answer),
-            "ratio": ratio.value if ratio else None,
-            "low": ratio.low if ratio else None,
-            "high": ratio.high if ratio else None,
-            "level": level if family else None,
-            "family_low": family.low if family else None,
-            "family_high": family.high if family else None,
-            "trials": answer.trials,
-        }
+        row = cells(TABLES["questions"], answer) | {"question": answer.asked.id, "main": answer.asked.main}
+        row |= {"title": self.title(answer.asked), "answer": self.words(answer), "ratio": None}
+        if answer.ratio:
+            row |= dict(zip(("ratio", "low", "high"), as_ratio(answer.ratio), strict=True))
+            if level := answer.decision.level if answer.decision else 0.0:
+                family = as_ratio(answer.ratio, level)
+                row |= {"level": level, "family_low": family.low, "family_high": family.high}
+        return row
 
 
 def _side(axes: Mapping[str, Any], differ: set[str]) -> str:

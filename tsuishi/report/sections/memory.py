@@ -7,6 +7,7 @@ from tsuishi.base.language import mark, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing_axes, published_name
+from tsuishi.report.parts.declarations import SERIES, AxisColumns, Column, Tables, names
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -22,6 +23,14 @@ from tsuishi.report.parts.wording import (
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
 from tsuishi.specs.statuses import OK, OUT_OF_MEMORY
 
+TABLES: Tables = {
+    "memory": (
+        *(AxisColumns(but=(BATCH_SIZE,)), SERIES),
+        Column("largest_fitted", "integer", "batch size, in images"),
+        Column("smallest_out_of_memory", "integer", "batch size, in images"),
+        Column("not_in_table", "string", "batch sizes the source has for other cases, but not for this"),
+    )
+}
 _FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
 # The colours of the map's cells.
 _FATES = {_FITTED: figures.PALETTE[2], OUT_OF_MEMORY: figures.PALETTE[1], _OTHER: "#9A9A9A"}
@@ -97,8 +106,7 @@ def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[
 
 
 def _key(row: _Axes) -> frozenset[tuple[str, Any]]:
-    extra = ("series", "largest_fitted", "smallest_out_of_memory", "not_in_table")
-    return frozenset((axis, value) for axis, value in row.items() if axis not in extra)
+    return frozenset((axis, value) for axis, value in row.items() if axis not in names(TABLES["memory"]))
 
 
 def _cells(row: dict[str, Any]) -> list[Cell]:

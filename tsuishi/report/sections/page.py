@@ -2,28 +2,64 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import cache
 
 from tsuishi import extras
 from tsuishi.base.language import t
-from tsuishi.estimates import roofline
-from tsuishi.report.parts import columns, declarations
+from tsuishi.report.parts import comparison, declarations
 from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, TableValues
 from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.parts.declarations import EVERY_AXIS, Column, Declared, Tables, cells
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened_sections
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import caveats, fits, load, replication, side_by_side, source_figures, what_ran
-from tsuishi.report.sections.against_baseline import AgainstBaseline
+from tsuishi.report.sections import (
+    against_baseline,
+    beside_published,
+    caveats,
+    descriptions,
+    fits,
+    load,
+    main_questions,
+    memory,
+    past_sessions,
+    quantity_tables,
+    replication,
+    side_by_side,
+    source_figures,
+    speed_up,
+    suite_views,
+    verdict_rows,
+    what_ran,
+)
 from tsuishi.report.sections.highlights import Opening
-from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.past_sessions import Past, history_section
-from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.specs.source import Number
 from tsuishi.verdicts.baseline import Baseline, Earlier
 from tsuishi.verdicts.evidence import Evidence
+
+_ORIGIN: Declared = (EVERY_AXIS, declarations.SOURCE, declarations.HARDWARE, declarations.QUANTITY)
+_READING = Column("reading", "integer", "1, 2, …: in the source's order, of a number that it read several times")
+_PRINTED = Column("value", "number", "as printed, in the unit")
+TABLES: Tables = {
+    "published": (*_ORIGIN, _PRINTED, declarations.UNIT, Column("note", "string", "what the source says of it")),
+    "readings": (*_ORIGIN, _READING, _PRINTED, declarations.UNIT),
+}
+
+
+@cache
+def every_table() -> Tables:
+    """The tables of all modules, in the order of datapackage.json; those of explanations come last there."""
+    every = (
+        *(verdict_rows.TABLES, replication.TABLES, side_by_side.TABLES),
+        # Sorted by the names of the tables.
+        dict(sorted(table for tables in extras.given("sections", "TABLES") for table in tables.items())),
+        *(against_baseline.TABLES, past_sessions.TABLES, beside_published.TABLES, comparison.TABLES, memory.TABLES),
+        *(fits.TABLES, speed_up.TABLES, load.TABLES, suite_views.TABLES, main_questions.TABLES),
+        *(quantity_tables.TABLES, what_ran.TABLES, descriptions.TABLES, declarations.TABLES, TABLES),
+    )
+    return {name: declared for tables in every for name, declared in tables.items()}
 
 
 def make_page(
@@ -35,10 +71,11 @@ def make_page(
     """
     baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
-    explanations, every, verdicts = Explanations(evidence), every_comparison(evidence), Verdicts(evidence)
-    questions = Questions(evidence, verdicts.conclusions.answers, explanations)
+    explanations, every = Explanations(evidence, every_table()), every_comparison(evidence)
+    verdicts = Verdicts(evidence)
+    questions = main_questions.Questions(evidence, verdicts.conclusions.answers, explanations)
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
-    against = AgainstBaseline(baseline, every, explanations) if baseline else None
+    against = against_baseline.AgainstBaseline(baseline, every, explanations) if baseline else None
     opening = Opening(evidence, verdicts, questions, explanations, every, compared)
     # Without a finding, what a page has to show are the numbers of the only suite: they stand open at its top.
     shows_numbers = not opening.items and len(evidence.suites) == 1
@@ -46,7 +83,7 @@ def make_page(
     def of_suites() -> Iterator[Section]:
         for suite in evidence.suites:
             of_suite = [comparison for comparison in every if comparison.suite == suite]
-            section = suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
+            section = suite_views.suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
             yield replace(section, folded=not shows_numbers)
 
     def in_order() -> Iterator[Section]:
@@ -91,7 +128,9 @@ def make_page(
 
 def declared_columns(evidence: Evidence) -> dict[str, declarations.Columns]:
     """The columns of every table of a report."""
-    return columns.tables(evidence, declared_tables(evidence.words))
+    every = every_table()
+    of_explanations = declared_tables(evidence.words, every)
+    return {name: declarations.columns_of(evidence, some) for name, some in {**every, **of_explanations}.items()}
 
 
 def _estimated(evidence: Evidence) -> dict[str, TableValues]:
@@ -101,43 +140,24 @@ def _estimated(evidence: Evidence) -> dict[str, TableValues]:
 
 
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, TableValues]:
-    """The tables behind the views, and the numbers that the views start from; columns.py describes each table."""
+    """The tables behind the views, and the numbers that the views start from."""
     declared = declared_columns(evidence)
-    rows: Rows = {name: [] for name in declared}
+    rows: Rows = {name: [] for name in declared} | _published(evidence)
     whole: dict[str, TableValues] = {}
     for view in (view for section in sections for view in section.views):
         whole |= view.tables
         for name, more in view.rows.items():
             rows[name] += more
-    rows["limits"] += roofline.rows(evidence.limits)
-    rows["steadiness"] += _steadiness(evidence)
-    rows["published"] += _published(evidence)
-    rows["readings"] += _readings(evidence)
     return {name: declarations.filled(declared[name], some) for name, some in rows.items()} | whole
 
 
-def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """The rows of steadiness.csv."""
-    for change in evidence.session_changes:
-        row = change._asdict()
-        percent = {f"{name}_percent": 100 * row.pop(name) for name in ("change", "low", "high")}
-        yield {"environment": row.pop("column"), **row, **percent}
-
-
-def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """The rows of published.csv: every number of every source, also of suites that did not run."""
+def _published(evidence: Evidence) -> Rows:
+    """Every number of every source, also of suites that did not run; every reading of those read several times."""
+    rows: Rows = {"published": [], "readings": []}
     for number in (number for source in evidence.sources for number in source.flat()):
-        yield {**_origin(number), "value": number.value, "note": number.note or number.impossible}
-
-
-def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """The rows of readings.csv: every reading of the numbers that a source read several times."""
-    for number in (number for source in evidence.sources for number in source.flat() if len(number.readings) > 1):
-        for count, reading in enumerate(number.readings, start=1):
-            yield {**_origin(number), "reading": count, "value": reading}
-
-
-def _origin(number: Number) -> dict[str, Any]:
-    """The cells that say what a published number describes."""
-    origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
-    return {**number.axes, **origin, "unit": unit_of(number.quantity)}
+        origin = {**number.axes, "unit": unit_of(number.quantity), **cells(_ORIGIN, number)}
+        rows["published"].append({**origin, "value": number.value, "note": number.note or number.impossible})
+        if len(number.readings) > 1:
+            readings = enumerate(number.readings, start=1)
+            rows["readings"] += [{**origin, "reading": count, "value": value} for count, value in readings]
+    return rows

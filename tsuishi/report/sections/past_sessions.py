@@ -13,6 +13,7 @@ from tsuishi.estimates.variances import pool
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Bullets, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, EVERY_AXIS, QUANTITY, UNIT, Column, Tables
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import label, unit_of
 from tsuishi.report.sections import descriptions
@@ -21,12 +22,25 @@ from tsuishi.results.same_machine import differing, facts, is_same
 from tsuishi.verdicts.baseline import Baseline, Earlier
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "history": (
+        *(CASE_ID, EVERY_AXIS, ENVIRONMENT, QUANTITY, UNIT),
+        Column("session", "string", "the run, and the number of the call that measured"),
+        Column("began_at", "string", "when the session's first trial began: ISO 8601, UTC"),
+        Column("value", "number", "geometric mean over the session's trials, in the unit"),
+        Column("low", "number", "end of its 95 % interval, from the scatter of trials; empty for single trials"),
+        Column("high", "number", "its other end"),
+        Column("trials", "integer", "of the session"),
+        Column("changed", "string", "conditions of the machine that differ from these runs"),
+    )
+}
+
 
 class SessionPoint(NamedTuple):
     """A case in a session: its geometric mean over the session's trials, and the ends of its 95 % interval."""
 
     case_id: str
-    column: str
+    environment: str
     quantity: str
     session: str
     began_at: str
@@ -63,7 +77,9 @@ def history_section(
                 for column, its in environments.items()
                 for point in _points(past, (comparison.suite, comparison.protocol, its, quantity), case_id, column)
             ]
-            rows += [_row(evidence, point, changes) for point in points]
+            for point in points:
+                more = {"unit": unit_of(quantity), "changed": changes.get(point.session)}
+                rows.append(evidence.axes[point.case_id] | point._asdict() | more)
             if len({point.session for point in points}) > 1:
                 title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=label(quantity))
                 chart = _chart(points, comparison, list(environments), changes)
@@ -156,22 +172,11 @@ def _points(past: Evidence, key: Key, case_id: str, named: str) -> Iterator[Sess
         yield SessionPoint(case_id, named, key[3], session, past.session_begins[session], *ratio, len(logs))
 
 
-def _row(evidence: Evidence, point: SessionPoint, changes: Mapping[str, str]) -> dict[str, Any]:
-    axes = evidence.axes[point.case_id]
-    where = {axis: axes.get(axis) for axis in evidence.words.axes}
-    return {
-        "case_id": point.case_id, **where, "environment": point.column, "quantity": point.quantity,
-        "unit": unit_of(point.quantity), "session": point.session, "began_at": point.began_at,
-        "value": point.value, "low": point.low, "high": point.high, "trials": point.trials,
-        "changed": changes.get(point.session),
-    }  # fmt: skip
-
-
 def _means(points: Sequence[SessionPoint]) -> Mapping[tuple[str, str], float]:
     """The geometric mean over sessions, by case and environment."""
     logs: dict[tuple[str, str], list[float]] = {}
     for point in points:
-        logs.setdefault((point.case_id, point.column), []).append(math.log(point.value))
+        logs.setdefault((point.case_id, point.environment), []).append(math.log(point.value))
     return {key: math.exp(math.fsum(of_case) / len(of_case)) for key, of_case in logs.items()}
 
 
@@ -182,11 +187,11 @@ def _chart(
     means = _means(points)
     rows = []
     for point in points:
-        mean = means[point.case_id, point.column]
+        mean = means[point.case_id, point.environment]
         ends = {
             end: None if value is None else value / mean for end, value in (("low", point.low), ("high", point.high))
         }
-        names = {"environment": point.column, "case": comparison.name(point.case_id), "session": point.session}
+        names = {"environment": point.environment, "case": comparison.name(point.case_id), "session": point.session}
         rows.append({**names, "date": point.began_at, "value": point.value / mean, **ends})
         rows[-1]["changed"] = point.session in changes
     drawn = [name for name in environments if name in {row["environment"] for row in rows}]

@@ -9,6 +9,7 @@ from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.estimates.variances import Scatter
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
+from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, WHERE, Column, Tables, cells
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
@@ -26,6 +27,16 @@ from tsuishi.report.parts.wording import (
 )
 from tsuishi.specs.source import Epochs, Number
 
+TABLES: Tables = {
+    "scatter": (
+        *(WHERE, ENVIRONMENT, QUANTITY),
+        Column("scatter_percent", "number", "standard deviation between the trials of a case, over all cases"),
+        Column("largest_percent", "number", "that of the case with the most"),
+        Column("cases", "integer", "with two trials or more"),
+        Column("trials", "integer", "of these cases"),
+        Column("p", "number", "of Bartlett's test that all cases scatter alike; nothing depends on it"),
+    )
+}
 _EPOCHS = mark("Epochs")
 # The units of limits.
 _RATES = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
@@ -87,9 +98,9 @@ def _scatter(comparison: Comparison) -> Iterator[tuple[str, str, Scatter]]:
 def _scatter_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """The rows of scatter.csv."""
     for column, quantity, known in _scatter(comparison):
-        shares = {"scatter_percent": 100 * known.overall, "largest_percent": 100 * known.largest}
-        rest = {"cases": known.cases, "trials": known.trials, "p": known.equal_p}
-        yield {**comparison.where, "environment": column, "quantity": quantity, **shares, **rest}
+        shares = {"scatter_percent": 100 * known.overall, "largest_percent": 100 * known.largest, "p": known.equal_p}
+        where = {**comparison.where, "environment": column, "quantity": quantity}
+        yield where | cells(TABLES["scatter"], known) | shares
 
 
 def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterator[str]:

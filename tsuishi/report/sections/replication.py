@@ -6,24 +6,29 @@ from typing import Any
 
 from tsuishi.base.language import in_language, t
 from tsuishi.report.parts.blocks import Block, Bullets, Code, Heading, Section, Text, View
+from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, AxisColumns, Column, Tables
 from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
 from tsuishi.results.frames import named_rows
+from tsuishi.specs.case import SUITE
 from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.verdicts.evidence import Evidence
+
+_COMMAND = Column("command", "string", "what ran inside the environment, quoted for a shell")
+TABLES: Tables = {"commands": (AxisColumns((SUITE,)), CASE_ID, ENVIRONMENT, _COMMAND)}
 
 
 def conditions(evidence: Evidence) -> Iterator[View]:
     """What is not ok, the environments, the machines, and the deviations from the sources' experiments."""
     yield _problems(evidence)
-    environments, packages = descriptions.environment_table(evidence), descriptions.package_table(evidence)
-    rows = {
-        "environments": _as_rows(environments, "field", "value"),
-        "packages": _as_rows(packages, "package", "version"),
+    tables = {
+        "environments": descriptions.environment_table(evidence),
+        "packages": descriptions.package_table(evidence),
     }
-    yield View((Heading(t("Environments")), environments, packages), rows)
+    rows = {name: descriptions.as_rows(name, table) for name, table in tables.items()}
+    yield View((Heading(t("Environments")), *tables.values()), rows)
     yield View((Heading(t("Machine")), descriptions.machine_table(evidence)))
     yield deviations(evidence)
 
@@ -84,13 +89,3 @@ def _source(source: Source) -> Iterator[Block]:
     software = [f"{name} {version}" for name, version in source.software.items()]
     assumed = [t("assumed: {what}", what=in_language(assumption)) for assumption in source.assumed]
     yield Bullets((*hardware_texts, *software, *assumed, *map(in_language, source.notes)))
-
-
-def _as_rows(table: Table, first: str, last: str) -> list[dict[str, Any]]:
-    """The cells of a table of environments, as rows of CSV: the title of the cell's row, the environment, the text."""
-    labels = table.columns[1:]
-    return [
-        {first: row[0].text, "environment": label, last: cell.text}
-        for row in table.rows
-        for label, cell in zip(labels, row[1:], strict=True)
-    ]

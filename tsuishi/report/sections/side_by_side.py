@@ -8,8 +8,9 @@ from tsuishi.base.language import in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
+from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
-from tsuishi.report.parts.declarations import ratio_columns
+from tsuishi.report.parts.declarations import Column, Tables, interval, ratio_columns
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -27,6 +28,28 @@ from tsuishi.report.parts.wording import (
 from tsuishi.report.sections import descriptions, machine_speeds
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
+
+_REFERENCE = Column("reference", "string", "environment that ratios compare with")
+TABLES: Tables = {
+    "side_by_side": (
+        *(declarations.CASE_ID, declarations.EVERY_AXIS, declarations.QUANTITY, declarations.UNIT),
+        declarations.ENVIRONMENT,
+        Column("status", "string", "statuses of its repetitions, each once"),
+        Column("geometric_mean", "number", "over trials, in the unit"),
+        Column("trials", "integer", "how many"),
+        _REFERENCE,
+        *interval("ratio", "over the reference's, of geometric means over trials"),
+        Column("best", "boolean", "its ratio to each other environment has an interval that excludes 1 (Holm)"),
+        declarations.SIMULATED,
+    ),
+    "side_by_side_means": (
+        *(declarations.WHERE, declarations.QUANTITY, declarations.ENVIRONMENT),
+        _REFERENCE,
+        Column("cases", "integer", "that both have"),
+        *interval("ratio", "geometric mean over these cases of its value over the reference's"),
+    ),
+    **machine_speeds.TABLES,
+}
 
 
 def comparison_section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
@@ -215,16 +238,12 @@ def _unit(matchup: Matchup) -> Unit:
 def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
     """The rows of side_by_side.csv for a case: a row for every environment, whatever the case's status there."""
     comparison = matchup.comparison
-    axes = {axis: comparison.axes[case_id].get(axis) for axis in comparison.evidence.words.axes}
-    base = {"case_id": case_id, **axes, "quantity": matchup.quantity, "unit": unit_of(matchup.quantity)}
-    base["reference"] = matchup.reference
+    base = {"case_id": case_id, **comparison.axes[case_id], "unit": unit_of(matchup.quantity)}
+    base |= {"quantity": matchup.quantity, "reference": matchup.reference}
     for environment in comparison.environments:
-        term = matchup.terms[case_id].get(environment)
-        values = {
-            "geometric_mean": math.exp(term.mean) if term else None,
-            "trials": term.trials if term else None,
-            "best": matchup.best[case_id] == environment,
-            "simulated": comparison.simulated(case_id, environment) if term else None,
-        }
-        status = {"environment": environment, "status": comparison.status(case_id, environment)}
-        yield {**base, **status, **values, **ratio_columns(matchup.ratio(case_id, environment))}
+        row: dict[str, Any] = {"environment": environment, "status": comparison.status(case_id, environment)}
+        row |= {"best": matchup.best[case_id] == environment, **ratio_columns(matchup.ratio(case_id, environment))}
+        if term := matchup.terms[case_id].get(environment):
+            row |= {"geometric_mean": math.exp(term.mean), "trials": term.trials}
+            row["simulated"] = comparison.simulated(case_id, environment)
+        yield base | row

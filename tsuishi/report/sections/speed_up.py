@@ -10,11 +10,26 @@ from tsuishi.estimates.scaling import Scaling, summing_s
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, Known, differing_axes
+from tsuishi.report.parts.declarations import EVERY_AXIS, SERIES, SIMULATED, Column, Tables, cells
 from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "scaling": (
+        *(EVERY_AXIS, SERIES),
+        Column("kind", "string", "strong: the same global batch; weak: the same batch per device"),
+        Column("baseline_devices", "integer", "devices that it is compared with: one, or those of one node"),
+        Column("baseline_batch_size", "integer", "batch that it is compared with, in images"),
+        Column("speedup", "number", "images/s over those that it is compared with"),
+        Column("low", "number", "end of the speed-up's 95 % interval, per comparison; empty for too few trials"),
+        Column("high", "number", "its other end"),
+        Column("efficiency", "number", "speed-up over how many times as many devices"),
+        Column("summing_share", "number", "sum of gradients at the measured all-reduce over the step; or empty"),
+        SIMULATED,
+    )
+}
 # By kind, and whether several nodes are held against one.
 _TITLES = {
     ("strong", False): mark("Strong scaling: the same global batch"),
@@ -31,15 +46,10 @@ def scaling_view(comparison: Comparison) -> View:
     """Speed-up and efficiency of several devices, measured and published."""
     results = _scalings(comparison)
     telling = {*differing_axes(result.axes for result in results), STRATEGY} - {DEVICES, NODES, BATCH_SIZE}
-    rows = [
-        {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency, **_ends(result)}
-        for result in results
-    ]
+    rows = [{**result.axes} | cells(TABLES["scaling"], result) | comparison.where | _ends(result) for result in results]
     drawn = list(_chart(comparison, results, telling))
     blocks: tuple[Block, ...] = (*drawn, *_tables(results, telling, folded=bool(drawn)))
-    return View(
-        blocks, {"scaling": [{key: row[key] for key in row if key not in ("axes", "logarithm")} for row in rows]}
-    )
+    return View(blocks, {"scaling": rows})
 
 
 def _ends(result: Scaling) -> dict[str, float | None]:

@@ -9,6 +9,7 @@ from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.declarations import ENVIRONMENT, AxisColumns, Column, Tables
 from tsuishi.report.parts.explanation import Guarded, OwnChart
 from tsuishi.report.parts.wording import Cell, Table, header, number_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.fits import fitted_lines
@@ -16,7 +17,15 @@ from tsuishi.report.sections.memory import memory
 from tsuishi.report.sections.quantity_tables import measured_view
 from tsuishi.report.sections.side_by_side import machine_notes
 from tsuishi.report.sections.speed_up import scaling_view
+from tsuishi.specs.case import SUITE
 
+TABLES: Tables = {
+    "diagnosis": (
+        *(AxisColumns((SUITE,)), ENVIRONMENT),
+        Column("topic", "string", "the subject of the text"),
+        Column("text", "string", "what the cases say"),
+    )
+}
 _PROTOCOLS = {
     "literal": mark("As the source measured, with the pitfalls of its way."),
     "steady": mark("The device is warm and synchronised before each timing, and every measurement is repeated."),
@@ -111,7 +120,7 @@ def _explained(explanation: Guarded) -> View:
             *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several),
         ]
     rows = [
-        {"suite": explanation.suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
+        {"suite": explanation.suite, "environment": environment, **vars(paragraph)}
         for environment, several in paragraphs.items()
         for paragraph in several
     ]

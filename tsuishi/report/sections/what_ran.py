@@ -1,17 +1,39 @@
 """What ran: the title of the page, the runs, and the outcomes of all planned trials."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tsuishi.base.language import in_words, t
 from tsuishi.base.printable import visible
+from tsuishi.estimates import roofline
 from tsuishi.report.parts.blocks import Heading, Section, Text, View
+from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, AxisColumns, Column, Tables, cells
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import descriptions, replication
 from tsuishi.results.verification import Assurance
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
 
+TABLES: Tables = {
+    "steadiness": (
+        Column("session", "string", "the run, and the number of the call that measured"),
+        ENVIRONMENT,
+        Column("trials", "integer", "of cases with two trials or more in the session"),
+        Column("change_percent", "number", "of step times, from the session's first trial to its last"),
+        Column("low_percent", "number", "lower end of its 95 % interval"),
+        Column("high_percent", "number", "upper end of it"),
+        Column("p", "number", "how often so large a change is seen where nothing changes"),
+    ),
+    "limits": (
+        Column("machine_record", "string", "records/machine-<id>.json of the run"),
+        Column("device", "string", "what computed: cpu, or the GPU's name"),
+        *(QUANTITY, AxisColumns(("precision",))),
+        Column("value", "number", "that of the best matrix product or copy, in the quantity's unit"),
+        Column("low", "number", "end of its 95 % interval; empty for single trials"),
+        Column("high", "number", "its other end"),
+    ),
+}
 # Digits of a run's digest (all are in report.json), and altered files that are named.
 _DIGITS = 16
 _MOST_NAMED = 3
@@ -26,9 +48,16 @@ def title(evidence: Evidence) -> str:
 def machine_section(evidence: Evidence) -> Section:
     """The runs, what became of their trials, the environments and machines, and how they deviate from the sources."""
     about = t("Planned trials by status. A trial with several attempts counts by its last.")
-    ran = View((_facts(evidence), Heading(t("What ran where")), Text(about), _ran(evidence)))
+    rows = {"steadiness": list(_steadiness(evidence)), "limits": roofline.rows(evidence.limits)}
+    ran = View((_facts(evidence), Heading(t("What ran where")), Text(about), _ran(evidence)), rows)
     runs = in_words(evidence.results.runs)
     return Section("machine", t("Machine and deviations"), (ran, *replication.conditions(evidence)), runs)
+
+
+def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    for change in evidence.session_changes:
+        percent = {f"{name}_percent": 100 * getattr(change, name) for name in ("change", "low", "high")}
+        yield cells(TABLES["steadiness"], change) | {"environment": change.column, **percent}
 
 
 def _facts(evidence: Evidence) -> Table:
