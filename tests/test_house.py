@@ -1,11 +1,17 @@
 """The plan of the house, held: rooms, arrows between them, and one name for each thing."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 from tests import english
 from tests.house import EXTRAS, ORDER, PACKAGE, arrows, core, imported, modules, upward
+from tsuishi import extras
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.option_table import OPTIONS, read_options
+from tsuishi.base.settings import Settings
+from tsuishi.commands.command_line import OptionTask
 
 EXPLANATIONS = PACKAGE.parent / "suites" / "explanations"
 
@@ -66,6 +72,32 @@ def test_the_core_names_no_extra_and_no_extra_another() -> None:
     assert wrong == []
     texts = {module: path.read_text(encoding="utf-8") for module, path in core().items()}
     assert [(module, name) for module, text in texts.items() for name in names if f"extras.{name}" in text] == []
+
+
+def literals(path: Path) -> set[str]:
+    """The texts in a file's code: no docstrings, and of an f-string the parts between its fields."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant) and id(node) not in alone)
+    return {value for value in constants if isinstance(value, str)}
+
+
+def test_no_text_of_the_core_has_the_name_of_a_task_an_engine_or_an_executor_of_an_extra() -> None:
+    """Many tasks have names that are English words: these count where they are quoted, or are the whole text."""
+    given = [name for module in extras.modules("tasks") for name in vars(module).values()]
+    tasks = {each.name for each in given if isinstance(each, OptionTask)}
+    others = {name for executors in extras.given("executors", "EXECUTORS") for name in executors}
+    others |= {
+        each.name for made in extras.given("engines", "engines") for each in made(Settings(), Checkout().dockerfile)
+    }
+    assert tasks
+    assert others
+    options = {row.name for row in OPTIONS}  # the name of an option may be that of a task: `--archive`
+    whole, quoted, words = ("|".join(names) for names in (tasks - options, tasks, others))
+    named = re.compile(rf"(?i:\b({words})\b)|(`|\binvoke )({quoted})(?![\w-])|^({whole})$")
+    texts = {module: literals(path) for module, path in core().items()}
+    texts["options.toml"] = {row.help for row in read_options([PACKAGE / "base" / "options.toml"])}
+    assert [(module, text) for module, own in texts.items() for text in own if named.search(text)] == []
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:

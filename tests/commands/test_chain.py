@@ -94,6 +94,13 @@ def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
     return subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
 
 
+def with_task(folder: Path, name: str, body: str) -> None:
+    """Add a task of another name; `stop` in its body is Ctrl-C."""
+    head, tail = (folder / "tasks.py").read_text().split("namespace =")
+    stop = "from tsuishi.commands.run_suite import measured_run\n\ndef stop():\n    raise KeyboardInterrupt\n"
+    (folder / "tasks.py").write_text(f"{head}{stop}\n@task\ndef {name}(ctx):\n    {body}\n\nnamespace ={tail}")
+
+
 def test_options_given_to_any_task_hold_for_the_whole_chain(folder: Path) -> None:
     result = invoke(folder, "build", "--engine", "venv", "run-suite", "--env", "a,b", "report")
     assert (result.returncode, result.stderr) == (0, "")
@@ -266,6 +273,12 @@ def test_ctrl_c_and_sigterm_end_the_chain_with_130(folder: Path, option: str) ->
     assert result.returncode == 130
     assert result.stderr == "interrupted; `invoke run-suite --resume latest` goes on\n"
     assert len(result.stdout.splitlines()) == 1
+
+
+def test_a_run_that_another_task_makes_goes_on_with_run_suite(folder: Path) -> None:
+    with_task(folder, "run_again", "measured_run(ctx.chain, stop)")
+    result = invoke(folder, "run-again")
+    assert (result.returncode, result.stderr) == (130, "interrupted; `invoke run-suite --resume latest` goes on\n")
 
 
 def test_what_is_interrupted_outside_a_run_goes_on_with_the_same_command(folder: Path) -> None:

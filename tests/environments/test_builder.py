@@ -98,12 +98,12 @@ def test_an_engine_that_is_of_no_use_is_refused_with_its_remedy(tmp_path: Path) 
 
 
 def test_an_engine_of_an_extra_that_is_absent_is_refused_with_the_engines_that_are_here(tmp_path: Path) -> None:
-    work = builder(tmp_path, engine="apptainer")
-    work.engines.of_files = ()  # as without the extra
+    work = builder(tmp_path)
+    work.engines.of_files = ()  # as without extras
     with pytest.raises(UserError) as caught:
-        work.engines.chosen_for(pinned(PINS))
+        work.engines["of-files"]
     assert str(caught.value) == (
-        "engine apptainer is of an extra that is not in tsuishi/extras/: put the extra back, or use an engine "
+        "engine of-files is of an extra that is not in tsuishi/extras/: put the extra back, or use an engine "
         "that is here: docker, venv, host"
     )
 

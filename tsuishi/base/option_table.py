@@ -94,6 +94,12 @@ def options_of(tasks: Iterable[str], rows: Sequence[Option] | None = None) -> li
     return [row for row in (OPTIONS if rows is None else rows) if asked & {*row.of}]
 
 
+def task_with(*options: str) -> str:
+    """The task that has all of these options, for a command in a message: its extra may be absent."""
+    names = sorted({task for row in OPTIONS for task in row.of})
+    return next((task for task in names if {*options} <= {row.name for row in options_of((task,))}), "<an absent task>")
+
+
 def _facts(setting: str) -> dict[str, str]:
     """What the help of an option takes from its setting."""
     from tsuishi.base.settings import Settings

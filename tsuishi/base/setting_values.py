@@ -1,9 +1,13 @@
-"""Readers of values of settings, for the core's settings and those of extras."""
+"""Values of settings and their readers, for the core's settings and those of extras."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tsuishi.base import home
+
+# The values of the settings `engine` and `executor`; an extra that adds to them has a field of that name.
+CoreEngine = Literal["auto", "docker", "venv", "host"]
+CoreExecutor = Literal["auto", "local"]
 
 
 def absolute(path: Path) -> Path:

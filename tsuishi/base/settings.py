@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -16,7 +16,7 @@ from tsuishi import extras
 from tsuishi.base import budget, home, toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.base.setting_values import absolute, listed
+from tsuishi.base.setting_values import CoreEngine, CoreExecutor, absolute, listed
 
 PREFIX = "INVOKE_TSUISHI_"
 # Settings that are paths which the user sees, paths which work from any folder, and lists of folders.
@@ -61,9 +61,9 @@ class CoreSettings(toml.Spec):
 
     model_config = ConfigDict(strict=False)
 
-    engine: Literal["auto", "docker", "venv", "host", "apptainer", "pyxis"] = "auto"
+    engine: CoreEngine = "auto"
     # Where trials are run: on this machine, or by a cluster's scheduler. auto: here, or where a resumed run was.
-    executor: Literal["auto", "local", "slurm"] = "auto"
+    executor: CoreExecutor = "auto"
     # The folder of downloads, venvs and the lock for builds.
     cache: Annotated[Path, AfterValidator(absolute)] = Field(default_factory=home.cache)
     results: Annotated[Path, AfterValidator(home.expanded)] = Path("results")
@@ -126,6 +126,10 @@ if TYPE_CHECKING:
 else:
     # With the settings of extras, so that a setting of an extra that is deleted is unknown.
     Settings = type("Settings", (*extras.given("settings", "SETTINGS"), CoreSettings), {"__module__": __name__})
+
+# The executor of a cluster, for messages.
+_EXECUTORS = get_args(Settings.model_fields["executor"].annotation)
+CLUSTER = " or ".join(name for name in _EXECUTORS if name not in get_args(CoreExecutor)) or "<an absent executor>"
 
 
 def read_settings(

@@ -25,6 +25,7 @@ from invoke.tasks import Call
 from tsuishi.base import home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
+from tsuishi.base.option_table import options_of
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
 from tsuishi.commands.command_line import Refused, given_options, refuse_without_its_task
@@ -49,6 +50,8 @@ class Chain:
     plan: "Plan | None" = None
     run_id: str = ""
     exit_code: int = 0
+    # Whether it makes a run that run-suite can resume.
+    makes_run: bool = False
     # Whether its run is not resumed: the same command measures everything anew.
     begins_again: bool = False
 
@@ -116,8 +119,10 @@ class ChainExecutor(Executor):
             why = ": ".join(filter(None, (error.strerror or str(error), error.filename)))
             raise Refused(why + home.remedy(error.filename)) from None
         except KeyboardInterrupt:
-            goes_on = "`invoke run-suite --resume latest`" if {"run-suite", "replay"} & {*names} else "the same command"
-            goes_on += " with `--resume latest`" if "find" in names else ""
+            resumes = any(row.name == "resume" for row in options_of(names))
+            goes_on = "the same command with `--resume latest`" if resumes else "the same command"
+            if self._chain.makes_run or "run-suite" in names:
+                goes_on = "`invoke run-suite --resume latest`"
             what = "begins again" if self._chain.begins_again else "goes on"
             raise Exit(f"interrupted; {goes_on} {what}", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()

@@ -16,7 +16,7 @@ from tsuishi.base.home import expanded
 from tsuishi.base.language import languages
 from tsuishi.base.option_table import Option, names_in, options_of
 from tsuishi.base.screen import Screen
-from tsuishi.base.settings import Settings, read_settings
+from tsuishi.base.settings import CLUSTER, Settings, read_settings
 from tsuishi.commands.executors import nodes_of
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -89,7 +89,7 @@ def open_session(
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    with_report = bool({"report", "replay"} & {*tasks})
+    with_report = any(row.name == "out" for row in rows)
     return Session(
         settings,
         choice,
@@ -112,7 +112,7 @@ def _check_executor(options: Options, settings: Settings, rows: Iterable[Option]
     """Raise UserError for an option that the executor has no use for."""
     given = [row.flag for row in rows if row.of_cluster and options.has(row.parameter)]
     if given and settings.runs_here and not options.has("resume"):
-        raise UserError(f"{given[0]} is an option of Slurm: give --executor slurm too")
+        raise UserError(f"{given[0]} is an option of {CLUSTER.capitalize()}: give --executor {CLUSTER} too")
 
 
 def slower_than(names: Sequence[str]) -> float | None:

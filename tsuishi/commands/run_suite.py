@@ -30,6 +30,7 @@ def make_or_resume(chain: Chain) -> None:
 
 def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirectory:
     """The run that `measure` makes. The chain gets an exit code if a trial failed, or the run had to stop."""
+    chain.makes_run = True
     try:
         run = measure()
     except RunStopped as stopped:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.base.option_table import task_with
 from tsuishi.engines.environment_variables import NVMLS_ORDER, of_cuda_cache
 from tsuishi.engines.interface import Availability, Built, Launch
 from tsuishi.machine.gpus import Gpu
@@ -125,9 +126,10 @@ class ImageFiles(ABC):
         return image
 
     def _how_to_get(self, environment: Environment) -> str:
+        exports, imports = task_with("env", "to"), task_with("archive", "engine")
         return (
-            f"it has no image here: `invoke export --env {environment.name}` where there is Docker, then "
-            f"`invoke import --engine {self.name} --archive <its file>` here"
+            f"it has no image here: `invoke {exports} --env {environment.name}` where there is Docker, then "
+            f"`invoke {imports} --engine {self.name} --archive <its file>` here"
         )
 
 

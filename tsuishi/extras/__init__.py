@@ -4,7 +4,8 @@ The core asks for a function or a value by its module's name and its own, as `ex
 These files may lie in the folder of an extra:
 
 - tasks.py: tasks of Invoke; options.toml: the options of these tasks, and options that it adds to tasks of the core
-- settings.py: a class SETTINGS, whose fields become settings beside those of the core; GROUP, their key in invoke.yaml
+- settings.py: a class SETTINGS, whose fields become settings beside those of the core, or in place of those of the
+  same names; GROUP, their key in invoke.yaml
 - core_tasks.py: a function with the name of a task of the core runs before it; if it returns True, the task is done
 - engines.py, executors.py (EXECUTORS, and NODES for the same names), images.py, runs.py: further engines, executors,
   sources of images, readers of runs

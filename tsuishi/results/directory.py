@@ -27,6 +27,7 @@ from typing import Any, TextIO, TypeVar
 from tsuishi.base import exclusion, seals, toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.files import entries, parse_json, read_bytes, replacing, sync, temporary_folder, write_json
+from tsuishi.base.option_table import task_with
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.record_files import REMEDY, json_text, parsed, read_record
@@ -229,15 +230,15 @@ def open_to_resume(results: Path, name: str, *, search: bool) -> RunDirectory:
 
     Raises UserError where there is none, and for the name of the other kind.
     """
-    command = "find" if search else "run-suite"
+    commands = {True: task_with("quantity"), False: "run-suite"}
     if name in ("", LATEST):
         for path in reversed(known_runs(results).values()):
             if RunDirectory(path).run().is_search == search:
                 return RunDirectory(path)
-        raise UserError(f"there is no run of `invoke {command}` in {results}/ yet")
+        raise UserError(f"there is no run of `invoke {commands[search]}` in {results}/ yet")
     run = open_run(results, name)
     if run.run().is_search != search:
-        other = "run-suite" if search else "find"
+        other = commands[not search]
         raise UserError(
             f"run {run.id} is of `invoke {other}`, with the options it began with and --resume: go on there"
         )

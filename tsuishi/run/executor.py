@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EngineLost, UserError
-from tsuishi.base.settings import Settings
+from tsuishi.base.settings import CLUSTER, Settings
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.gpus import Nvml
@@ -95,7 +95,7 @@ class Local:
 
     def given(self, run: RunDirectory) -> Mapping[TrialId, TrialOrder]:
         if run.jobs.exists():
-            raise UserError(f"trials of run {run.id} are with Slurm: go on with --executor slurm")
+            raise UserError(f"trials of run {run.id} are with {CLUSTER.capitalize()}: go on with --executor {CLUSTER}")
         return {}
 
     def ends(self, work: Work, orders: Iterable[TrialOrder]) -> Iterator[TrialEnd]:

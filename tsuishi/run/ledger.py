@@ -12,7 +12,7 @@ from typing import Any
 from tsuishi import __version__
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import git_state
-from tsuishi.base.option_table import options_of
+from tsuishi.base.option_table import options_of, task_with
 from tsuishi.base.units import duration
 from tsuishi.machine.history import History
 from tsuishi.plan.outline import Outline
@@ -43,7 +43,7 @@ def create(
 ) -> RunDirectory:
     """The directory of a new run, with its record. checked: the errors of self-checks, by environment.
 
-    search: the options that only `find` has.
+    search: the options that only a search has.
     """
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
@@ -76,7 +76,7 @@ def create(
 
 
 def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
-    """The options of run-suite, or of find, that repeat this run."""
+    """The options of run-suite, or of a search, that repeat this run."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
     no_limit = "none" if search is None else ""
     shown: dict[str, Value] = {
@@ -89,7 +89,7 @@ def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str
         row.parameter: shown[row.parameter]
         if row.parameter in shown
         else _text(getattr(choice, row.choice) if row.choice else getattr(settings, row.setting))
-        for row in options_of(("run-suite" if search is None else "find",))
+        for row in options_of(("run-suite" if search is None else task_with("quantity"),))
         if row.recorded and (row.choice or row.setting)
     }
     return {**(search or {}), **given}

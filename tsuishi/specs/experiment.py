@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import unknown
+from tsuishi.base.option_table import task_with
 from tsuishi.specs import numerals
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import Environment
@@ -129,7 +130,7 @@ def lacking(why: str, beside: Path, environment: Environment) -> str:
     name = found[1].partition(".")[0]
     for path in (name, f"{name}.py"):
         if (beside / path).exists():
-            return f": {path} lies beside the script: give it with `try-script --files {path}`"
+            return f": {path} lies beside the script: give it with `{task_with('files')} --files {path}`"
     package = (
         f"add it to `requires` of images/{environment.name}.toml, then `invoke lock --env {environment.name}`"
         if environment.pinned

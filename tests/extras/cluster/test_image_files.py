@@ -176,6 +176,7 @@ def test_a_sif_is_found_by_its_spec_with_the_id_of_its_image(tmp_path: Path, mon
     engine, asked = ApptainerEngine(Checkout().dockerfile, tmp_path / "cache"), environment(())
     assert engine.find(asked) is None
     assert engine.refusal(asked).startswith("it has no image here: `invoke export --env env` where there is Docker")
+    assert "then `invoke import --engine apptainer --archive" in engine.refusal(asked)
     mark = ImageMark(realised_id="sha256:2", details={"image": {"id": "sha256:2"}})
     (tmp_path / "image.tar").write_bytes(b"ab")
     sif = engine.take(asked, mark, tmp_path / "image.tar")

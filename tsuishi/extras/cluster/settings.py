@@ -1,10 +1,11 @@
 """The settings of the cluster: `tsuishi.slurm.partition` in invoke.yaml."""
 
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
 from tsuishi.base import toml
+from tsuishi.base.setting_values import CoreEngine, CoreExecutor
 
 # Settings that stand together under a key of invoke.yaml.
 GROUP = "slurm"
@@ -14,6 +15,8 @@ SlurmOption = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$")]
 class ClusterSettings(toml.Spec):
     """Options of sbatch, for trials as arrays of Slurm, and the times of jobs."""
 
+    engine: Literal[CoreEngine, "apptainer", "pyxis"] = "auto"
+    executor: Literal[CoreExecutor, "slurm"] = "auto"
     # Without gres a trial has its node alone.
     slurm_partition: SlurmOption = ""
     slurm_account: SlurmOption = ""

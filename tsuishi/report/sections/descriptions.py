@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, t
+from tsuishi.base.option_table import task_with
 from tsuishi.report.parts.declarations import ENVIRONMENT, Column, Tables, names
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.results import same_machine
@@ -94,9 +95,8 @@ def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:
 
     Readers copy the command into a shell: it is a single line, in which every value is a single word.
     """
-    before, after = (
-        (["invoke", "find"], []) if "quantity" in arguments else (["invoke", "build", "run-suite"], ["report"])
-    )
+    search = ["invoke", task_with("quantity")]
+    before, after = (search, []) if "quantity" in arguments else (["invoke", "build", "run-suite"], ["report"])
     words = []
     for name, value in arguments.items():
         if value is not None and value is not False and value not in ("", ()):
