@@ -52,6 +52,16 @@ def test_every_shipped_suite_is_read_and_has_cases_in_every_profile(name: str) -
         assert len(found) == len(set(found))
 
 
+def test_the_cases_of_a_suite_are_made_once_until_its_file_is_altered(tmp_path: Path) -> None:
+    shutil.copytree(SUITES, tmp_path / "suites", ignore=shutil.ignore_patterns("workloads"))
+    (first,), (second,) = (select_suites(tmp_path / "suites", ("transformer_block",)) for _ in range(2))
+    assert first is second
+    path = tmp_path / "suites" / "transformer_block.toml"
+    path.write_text(path.read_text().replace('title = "', 'title = "Altered: ', 1))
+    (altered,) = select_suites(tmp_path / "suites", ("transformer_block",))
+    assert altered.title.startswith("Altered: ")
+
+
 def test_a_known_case_keeps_its_id() -> None:
     """The golden id: results and published numbers are matched by it, so it may never change."""
     known = case(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -240,6 +241,10 @@ def read_suite(path: Path, words: Vocabulary) -> Suite:
     return suite.model_copy(update={"groups": tuple(groups)})
 
 
+# A plan asks for every suite several times. An altered file makes another vocabulary.
+_read_once = lru_cache(maxsize=64)(read_suite)
+
+
 def known_suites(suites: Path) -> dict[str, Path]:
     """Name and file of every suite, in alphabetical order."""
     descriptions = (AXES_FILE, QUANTITIES_FILE)
@@ -259,7 +264,7 @@ def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
     for name in names:
         if name not in known:
             raise unknown("suite", name, known)
-    return tuple(read_suite(known[name], vocabulary(suites)) for name in names)
+    return tuple(_read_once(known[name], vocabulary(suites)) for name in names)
 
 
 def profile_name(given: str) -> Profile:

@@ -42,7 +42,7 @@ class NetworkFacts:
     multiply_adds: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Axes in canonical order, and quantities in the order of reports, by name.
 
