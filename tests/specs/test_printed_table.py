@@ -10,6 +10,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.specs.grids import grids
 from tsuishi.specs.printed_table import PrintedTable, TableReading, number_in
+from tsuishi.specs.source import numbers_of
 from tsuishi.specs.vocabulary import NetworkFacts
 
 FACTS = {"resnet50": NetworkFacts(25557032, 224)}
@@ -75,9 +76,16 @@ def test_rows_of_a_case_that_a_column_of_words_tells_apart_are_no_readings_of_it
     assert Counter((cell.why, cell.what) for cell in found.refused) == {("column", "runtime"): 2}
     alike = reading(text.replace("tensorrt", "eager"))
     assert [(table["columns"][-1], table["rows"]) for table, _ in spec().tables(alike.numbers)] == [
-        ("throughput_images_per_s", [["resnet50", 64, [1.0, 2.0]], ["resnet50", 32, 3.0]])
+        ("throughput_images_per_s", (("resnet50", 64, (1.0, 2.0)), ("resnet50", 32, 3.0)))
     ]
     assert spec(number=2).place(alike.numbers[:2]) == "a.csv, table 2, row 1 and 1 more, column img/s"
+
+
+def test_the_values_of_axes_that_a_table_gives_are_checked() -> None:
+    columns = [*COLUMNS, {"name": "size", "holds": "image_size"}]
+    found = reading("model,batch,img/s,size\nresnet50,64,1,0\n", columns=columns)
+    with pytest.raises(UserError, match="there: key 'image_size': input should be greater than 0; given: 0"):
+        list(numbers_of(spec(columns=columns), found.numbers, "there", WORDS))
 
 
 def test_headers_are_values_of_an_axis_and_columns_and_rows_name_hardware() -> None:
@@ -123,6 +131,7 @@ def test_columns_give_axes_and_words_stand_for_several() -> None:
     [
         ("2,696", 2696.0),
         ("1024.0", 1024.0),
+        ("0012", 12.0),
         ("55.9 ± 0.4", 55.9),
         ("55.9 +/- 0.4", 55.9),
         ("1.74 (0.19)", 1.74),

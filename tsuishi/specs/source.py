@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.specs.case import SUITE, Value
+from tsuishi.specs.case import MODEL, SUITE, Value
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
@@ -319,6 +319,16 @@ def epochs_of(sources: Iterable[Source], axes: Mapping[str, Any]) -> Epochs | No
     return next((epochs for source in sources for epochs in source.epochs if selected(axes, epochs.case)), None)
 
 
+def numbers_by_network(numbers: Iterable[Number]) -> dict[Value | None, list[Number]]:
+    """The numbers that may be of a network's cases, by network, in their order; by None those that name no network."""
+    found: dict[Value | None, list[Number]] = {None: []}
+    for number in numbers:
+        network = number.axes.get(MODEL)
+        for of_network in [found.setdefault(network, [*found[None]])] if network else found.values():
+            of_network.append(number)
+    return found
+
+
 def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
     """The hardware of every source, by Number.key."""
     return {_key(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
@@ -360,9 +370,14 @@ def read_printed_table(folder: Path, source: Source, table: PrintedTable, words:
 
 def numbers_of(table: PrintedTable, found: Sequence[CaseNumber], where: str, words: Vocabulary) -> Iterator[Numbers]:
     """The numbers of cases in a table, as tables of a source. where: the file in the words of an error."""
+    for axis, value in dict.fromkeys(item for number in found for item in number.axes.items()):
+        try:
+            words.check({axis: value})
+        except ValueError as error:
+            raise UserError(f"{where}: {error}") from error
     for values, readings in table.tables(found):
-        made = toml.made(where, values, Numbers, words)
-        made._printed = table, readings
+        made = Numbers.model_construct(**values)
+        made._words, made._printed = words, (table, readings)
         yield made
 
 

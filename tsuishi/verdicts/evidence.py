@@ -17,12 +17,12 @@ from tsuishi.estimates.variances import Pool, Scatter, scatter_of
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
-from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.case import MODEL, PROTOCOL, SUITE
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
-from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
+from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, numbers_by_network, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import with_impossible
 
@@ -76,7 +76,8 @@ class Evidence:
         self.hardware = {number.key: listed[number.key] for number in self.numbers}
         self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
         self._numbers_of = {
-            suite: [number for number in self.numbers if number.axes[SUITE] == suite] for suite in self.suites
+            suite: numbers_by_network(number for number in self.numbers if number.axes[SUITE] == suite)
+            for suite in self.suites
         }
         self._published: dict[str, dict[tuple[str, str], Number]] = {}
         self._terms_of_first: dict[int, Terms] = {}
@@ -282,10 +283,10 @@ class Evidence:
         """
         if case_id not in self._published:
             axes = self.axes[case_id]
-            settings = self._settings_of(axes)
+            settings, numbers = self._settings_of(axes), self._numbers_of[str(axes[SUITE])]
             self._published[case_id] = {
                 (number.key, number.quantity): number
-                for number in self._numbers_of.get(axes.get(SUITE), ())
+                for number in numbers.get(axes.get(MODEL), numbers[None])
                 if number.matches(axes)
                 and number.axes.keys() >= settings
                 and not (case_id in self._synthetic and number.quantity == "accuracy")

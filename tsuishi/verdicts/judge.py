@@ -219,7 +219,8 @@ def by_printed_numbers(sources: Sequence[Source]) -> Iterator[PrintedVerdict]:
 
     There is a verdict for each hardware of these numbers.
     """
-    printed = {source.name: published_findings(source) for source in sources}
+    named = {name for source in sources for claim in source.claims for name in (source.name, *claim.also_by)}
+    printed = {source.name: published_findings(source) for source in sources if source.name in named}
     for source in sources:
         for claim in source.claims:
             own = list(_by_numbers_of(source.name, claim, source.name, printed[source.name]))

@@ -10,8 +10,8 @@ from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
-from tsuishi.specs.source import Number
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
+from tsuishi.specs.source import Number, numbers_by_network
 
 # Readers cannot distinguish more lines: more are split into several charts. Variants are the lines of an environment.
 MOST_VARIANTS = 6
@@ -161,16 +161,21 @@ def sweep_variants(
             point = _point(case, case_axes[sweep.axis])
             point["term"] = terms.get((case.case_id, case.column, case.quantity))
             variants.setdefault(tuple(variant.items()), []).append(point)
-    every = (_published_points(number, titles, sweep) for number in numbers) if variants else ()
-    published = [(fixed, several) for fixed, several in every if several]
+    lines = [item for item in variants.items() if _turns(item[1])]
+    by_network = numbers_by_network(numbers if lines else ())
+    published: dict[Any, list[tuple[CaseAxes, Points]]] = {}
     drawn = []
     # Fewer devices first: the baseline is the solid line.
-    for key, points in sorted(variants.items(), key=lambda item: (dict(item[0]).get(DEVICES, 0), str(item[0]))):
+    for key, points in sorted(lines, key=lambda item: (dict(item[0]).get(DEVICES, 0), str(item[0]))):
         given = {**shared, **dict(key)}
         points += [point for variant, point in rules if variant.items() <= given.items()]
-        points += [point for fixed, several in published if fixed.items() <= given.items() for point in several]
-        if _turns(points):
-            drawn.append(Variant(dict(key), points))
+        network = given.get(MODEL)
+        if network not in published:
+            of_network = by_network.get(network, by_network[None])
+            published[network] = [_published_points(number, titles, sweep) for number in of_network]
+        for fixed, several in published[network]:
+            points += several if fixed.items() <= given.items() else ()
+        drawn.append(Variant(dict(key), points))
     return drawn
 
 

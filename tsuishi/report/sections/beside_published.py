@@ -133,7 +133,8 @@ def cards_view(evidence: Evidence) -> View:
     ]
     if every_card:
         blocks.append(_table(evidence, every_card))
-    return View(tuple(blocks), {"cards": [_row(evidence, card) for card in every_card]})
+    sources = {number.key: number.source for number in evidence.numbers}
+    return View(tuple(blocks), {"cards": [_row(evidence, card, sources) for card in every_card]})
 
 
 def cards(evidence: Evidence) -> Iterator[Card]:
@@ -276,8 +277,8 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
     return Table([*columns, t("times as fast")], rows, title=title, folded=True, notes=[note], filters=(1, 3, 4))
 
 
-def _row(evidence: Evidence, card: Card) -> dict[str, Any]:
-    """A row of cards.csv."""
+def _row(evidence: Evidence, card: Card, sources: Mapping[str, str]) -> dict[str, Any]:
+    """A row of cards.csv. sources: by Number.key."""
     row = card.which._asdict() | cells(TABLES["cards"], card) | interval_cells("times_as_fast", card.times)
     hardware = evidence.hardware[key := row.pop("key")].title
-    return row | {"hardware": hardware, "source": next(each.source for each in evidence.numbers if each.key == key)}
+    return row | {"hardware": hardware, "source": sources[key]}

@@ -1,6 +1,6 @@
 """Memory: the largest batch that fitted and the smallest batch that did not, by network and devices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from tsuishi.base.language import mark, t
@@ -20,7 +20,8 @@ from tsuishi.report.parts.wording import (
     text_cell,
     vocabulary_in_use,
 )
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
+from tsuishi.specs.source import Number, numbers_by_network
 from tsuishi.specs.statuses import OK, OUT_OF_MEMORY
 
 TABLES: Tables = {
@@ -43,7 +44,13 @@ _Line = dict[int, str]
 def memory(comparison: Comparison) -> View:
     """A table and a map of batch sizes; empty where no case ran out of memory, here or at a source."""
     lines = _lines(comparison)
-    rows = [row for axes, line in lines for row in _rows(comparison, axes, line)]
+    published = {
+        key: [number for number in comparison.numbers if number.key == key and BATCH_SIZE in number.axes]
+        for key in comparison.hardware
+    }
+    by_network = {key: numbers_by_network(numbers) for key, numbers in published.items()}
+    ran = {key: {int(number.axes[BATCH_SIZE]) for number in numbers} for key, numbers in published.items()}
+    rows = [row for axes, line in lines for row in _rows(comparison, axes, line, by_network, ran)]
     if not any(row["smallest_out_of_memory"] or row["not_in_table"] for row in rows):
         return View()
     blocks: tuple[Block, ...] = (_table(comparison, lines, rows), *_chart(comparison, lines))
@@ -61,8 +68,17 @@ def _lines(comparison: Comparison) -> list[tuple[_Axes, _Line]]:
     return [(axes, line) for axes, line in by_axes.values() if len(line) > 1]
 
 
-def _rows(comparison: Comparison, axes: _Axes, line: _Line) -> Iterator[dict[str, Any]]:
-    """The rows of memory.csv for a line; `not_in_table` is still a list."""
+def _rows(
+    comparison: Comparison,
+    axes: _Axes,
+    line: _Line,
+    by_network: Mapping[str, Mapping[Value | None, Sequence[Number]]],
+    ran: Mapping[str, Set[int]],
+) -> Iterator[dict[str, Any]]:
+    """The rows of memory.csv for a line; `not_in_table` is still a list.
+
+    by_network: the published numbers with a batch size, by hardware and network. ran: their batch sizes, by hardware.
+    """
     for environment in comparison.environments:
         statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
         fitted = [batch_size for batch_size, status in statuses.items() if OK in status.split(", ")]
@@ -70,14 +86,13 @@ def _rows(comparison: Comparison, axes: _Axes, line: _Line) -> Iterator[dict[str
         sizes = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(too_large, default=None)}
         yield {**axes, "series": environment, **sizes, "not_in_table": []}
     for key, hardware in comparison.hardware.items():
-        numbers = [number for number in comparison.numbers if number.key == key and BATCH_SIZE in number.axes]
-        ran = {int(number.axes[BATCH_SIZE]) for number in numbers}
+        numbers = by_network[key].get(axes.get(MODEL), by_network[key][None])
         of_line = (number for number in numbers if number.matches({**axes, BATCH_SIZE: number.axes[BATCH_SIZE]}))
         published = {int(number.axes[BATCH_SIZE]) for number in of_line}
         if published:
             sizes = {"largest_fitted": max(published), "smallest_out_of_memory": None}
             series = published_name(hardware.title)
-            yield {**axes, "series": series, **sizes, "not_in_table": sorted(ran - published)}
+            yield {**axes, "series": series, **sizes, "not_in_table": sorted(ran[key] - published)}
 
 
 def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[dict[str, Any]]) -> Table:
