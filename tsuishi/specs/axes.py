@@ -103,6 +103,8 @@ class Axis(toml.Spec):
     levels: dict[str, str] = {}
     # Values that a printed number may have without saying so, in the order in which they are tried.
     unsaid: tuple[Value, ...] = ()
+    # The factor by which these values change a number at most; "cpus": the number of CPUs here. 1: not known.
+    changes_by: Annotated[float, Field(ge=1, le=1e6)] | Literal["cpus"] = 1.0
 
     @model_validator(mode="after")
     def _has_values(self) -> "Axis":

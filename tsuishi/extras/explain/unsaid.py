@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tsuishi.extras.explain.design import MOST
 from tsuishi.extras.explain.difference import Unsaid
+from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.specs.case import Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import ANY
@@ -19,18 +20,21 @@ def unsaid_of(number: CheckableNumber, suites: Path, workload: str, framework: s
     """The axes that a number does not state, with the values other than usual that suites/axes.toml names for them.
 
     Of the axes that its workload has in any suite, and of the settings of the process that its framework reads.
-    Programs without a framework compute with NumPy.
+    Programs without a framework compute with NumPy. The axis that may change the number most is the first.
     """
     every = every_suite(suites)
     framework = "numpy" if framework == ANY else framework
     known = {axis for each in every if each.workload == workload for group in each.groups for axis in group.axes}
-    return {
-        name: axis.unsaid
+    cpus = limits_of_process()["cores"]
+    found = [
+        axis
         for name, axis in every[0].words.axes.items()
         if axis.unsaid
         and (name not in number.axes or name in number.assumed)
         and (name in known or (axis.is_of_process and (not axis.read_by or framework in axis.read_by)))
-    }
+    ]
+    found.sort(key=lambda axis: cpus if axis.changes_by == "cpus" else axis.changes_by, reverse=True)
+    return {axis.name: axis.unsaid for axis in found}
 
 
 def tried(values: Mapping[str, Sequence[Value]]) -> Iterator[Settings]:
