@@ -10,7 +10,7 @@ from tsuishi.base.language import mark, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.throughput import step_time, timed_by
 from tsuishi.report.parts import declarations
-from tsuishi.report.parts.declarations import Column, Declared, Tables, column_names
+from tsuishi.report.parts.declarations import Column, Declared, Tables, names_without_axes
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
@@ -195,7 +195,7 @@ class Comparison:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """For cases.csv: a row per case, environment and quantity, or a row without quantity."""
-        fields = column_names(_ESTIMATE)
+        fields = names_without_axes(_ESTIMATE)
         ours = attrgetter(*fields)
         for case_id in self.case_ids:
             published: dict[str, dict[str, float]] = {}

@@ -118,21 +118,21 @@ def filled(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> dict[st
 
     Raises ValueError where a row has another column.
     """
-    known = column_names(columns)
+    known = names_without_axes(columns)
     unknown = sorted(set().union(*rows) - set(known))
     if unknown:
         raise ValueError(f"no such column: {', '.join(unknown)}; declare it among the columns of its table")
     return {name: list(map(dict.get, rows, repeat(name))) for name in known}
 
 
-def column_names(declared: Iterable[object]) -> list[str]:
+def names_without_axes(declared: Iterable[object]) -> list[str]:
     """The names of the columns, without axes."""
     return [column.name for column in declared if isinstance(column, Column)]
 
 
 def cells(declared: Declared, of: object) -> dict[str, Any]:
     """The cells of the columns that have the name of an attribute of this object."""
-    return {name: getattr(of, name) for name in column_names(declared) if hasattr(of, name)}
+    return {name: getattr(of, name) for name in names_without_axes(declared) if hasattr(of, name)}
 
 
 def interval_cells(name: str, values: Iterable[float | None]) -> dict[str, float | None]:

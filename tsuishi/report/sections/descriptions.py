@@ -7,7 +7,7 @@ from typing import Any
 
 from tsuishi.base.language import in_words, mark, t
 from tsuishi.base.option_table import task_with
-from tsuishi.report.parts.declarations import ENVIRONMENT, Column, Tables, column_names
+from tsuishi.report.parts.declarations import ENVIRONMENT, Column, Tables, names_without_axes
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.results import same_machine
 from tsuishi.results.records import (
@@ -116,7 +116,7 @@ def _side_by_side(
 
 def as_rows(name: str, table: Table) -> list[dict[str, Any]]:
     """The cells of a table of environments, as rows of CSV: the title of the cell's row, the environment, the text."""
-    columns, labels = column_names(TABLES[name]), table.columns[1:]
+    columns, labels = names_without_axes(TABLES[name]), table.columns[1:]
     return [
         dict(zip(columns, (row[0].text, label, cell.text), strict=True))
         for row in table.rows

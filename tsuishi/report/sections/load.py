@@ -13,7 +13,7 @@ from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
 from tsuishi.report.parts.blocks import Explorer, Heading, Section, TableValues, Text, View
-from tsuishi.report.parts.declarations import ENVIRONMENT, EVERY_AXIS, QUANTITY, Column, Tables, column_names
+from tsuishi.report.parts.declarations import ENVIRONMENT, EVERY_AXIS, QUANTITY, Column, Tables, names_without_axes
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
@@ -200,7 +200,7 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
 
 def _table(shown: Iterable[tuple[Any, Series]]) -> TableValues:
     """The columns of telemetry.csv: a row per device and bin, with the quantities that were sampled."""
-    table: dict[str, list[Any]] = {name: [] for name in column_names(TABLES["telemetry"])}
+    table: dict[str, list[Any]] = {name: [] for name in names_without_axes(TABLES["telemetry"])}
     for trial, series in shown:
         for device, lists in series.devices.items():
             bins = max(map(len, lists.values()), default=0)

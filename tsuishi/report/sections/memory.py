@@ -7,7 +7,7 @@ from tsuishi.base.language import mark, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing_axes, published_name
-from tsuishi.report.parts.declarations import SERIES, AxisColumns, Column, Tables, column_names
+from tsuishi.report.parts.declarations import SERIES, AxisColumns, Column, Tables, names_without_axes
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -121,7 +121,7 @@ def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[
 
 
 def _key(row: _Axes) -> frozenset[tuple[str, Any]]:
-    return frozenset((axis, value) for axis, value in row.items() if axis not in column_names(TABLES["memory"]))
+    return frozenset((axis, value) for axis, value in row.items() if axis not in names_without_axes(TABLES["memory"]))
 
 
 def _cells(row: dict[str, Any]) -> list[Cell]:
