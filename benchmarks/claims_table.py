@@ -29,6 +29,7 @@ from tsuishi.report.sections.claim_words import bounds_text, what
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
+from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.source import Source
 from tsuishi.specs.suite import Profile, select_suites
 
@@ -73,16 +74,17 @@ class Plan(NamedTuple):
 @cache
 def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     """What each claim takes there, with real data at hand, and without transfers between GPUs."""
-    environments = [
-        each for each in read_environments(CHECKOUT.images) if each.name in (ON_GPUS if plan.gpus else ON_CPU)
-    ]
+    sources = shipped_sources()
+    claims = [claim for source in sources if suites_of(source) == plan.suites != () for claim in source.claims]
+    named = {name for claim in claims for name in claim.named(ENVIRONMENT)}
+    there = {*ON_GPUS, *named} if plan.gpus else ON_CPU
+    environments = [each for each in read_environments(CHECKOUT.images) if each.name in there]
     machine = Machine(*[CARD] * plan.gpus)
     choice = Choice(profile=plan.profile, environments=tuple(each.name for each in environments), suites=plan.suites)
     with tempfile.TemporaryDirectory() as empty:
         given = (CHECKOUT, environments, machine, Guesses(Path(empty), "machine"))
         matrix = trials.matrix(choice, *given)
         larger = trials.matrix(replace(choice, profile="full"), *given)
-    sources = shipped_sources()
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
     suites = frozenset[str | int](questions)
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
@@ -140,9 +142,10 @@ INTRODUCTION = """
 A plan can decide a claim if each of its cells has three trials. A cell is a case, an environment (or a pair of them),
 and a protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other
 columns are a machine with exactly that many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers
-between GPUs), the environments of 2019 and of today already built, and real data: can `run-suite --profile P --within
-T` (for an adopted table with its `--suite`) decide the claim? "more time": it can be asked, and the time is too short
-for it beside other questions, or each case has too few trials. "needs `full`": this profile has too few of its cases.
+between GPUs), the environments of 2019 and of today already built (for an adopted table also those that its claims
+name), and real data: can `run-suite --profile P --within T` (for an adopted table with its `--suite`) decide the claim?
+"more time": it can be asked, and the time is too short for it beside other questions, or each case has too few trials.
+"needs `full`": this profile has too few of its cases.
 The times of trials are the suites' guesses; a machine that has measured before
 plans by its own times. `invoke run-suite --plan` prints the same for the machine at hand. How your claim compares
 frameworks, or releases and environments of one framework: sources.md, "Checks".

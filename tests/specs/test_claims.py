@@ -48,7 +48,7 @@ LETTERS = {
     "keras-channels-first": "a b c d e f g h",
     "openbenchmarking-pytorch": "a",
     "pytorch-gpu-benchmark": "a b",
-    "timm-results": "a",
+    "timm-results": "a b c d",
     "torch-2080ti": "a b c d e f g h i j k l m n",
     "towers-titanx": "a b b-distinct c d e f g",
 }
@@ -219,7 +219,7 @@ def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
         ("openbenchmarking-pytorch", "a"),
         ("pytorch-gpu-benchmark", "a"),
         ("pytorch-gpu-benchmark", "b"),
-        ("timm-results", "a"),
+        *(("timm-results", letter) for letter in "abcd"),
         ("keras-channels-first", "d"),
         ("torch-2080ti", "n"),
         ("towers-titanx", "b-distinct"),
