@@ -139,7 +139,9 @@ def test_another_number_of_cpus_is_measured_and_the_report_says_it(tmp_path: Pat
         asked[cpus] += 1
     assert [*asked.values()] == [3, 3]
     (page,) = (tmp_path / "check" / "reports" / "out").glob("*explain*")
-    assert f"Why {runs['all']} takes another time than {runs['one']}" in (page / "report.md").read_text()
+    report = (page / "report.md").read_text()
+    assert f"Why {runs['all']} takes another time than {runs['one']}" in report
+    assert re.search(rf"^\| usable cores \| 1 \| {len(every)} \| measured here \|", report, re.M), report
 
     unknown = invoke(root, "explain", runs["one"], *given, "--row", "batch_size=7")
     assert "--row batch_size=7: both runs have no such case; they have protocol=steady" in unknown.stderr

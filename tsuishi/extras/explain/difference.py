@@ -16,6 +16,7 @@ from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.roofline import Device
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import MOST, Bar, Corner, Factor, Members, bars, corners, groupings
+from tsuishi.extras.explain.suspects import Suspect
 from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.results.run_record import RunRecord
@@ -32,13 +33,17 @@ NEAR = math.log(1.05)
 
 
 class Between(Record):
-    """Two runs: their ids, and the second over the first, as a logarithm with its error (None: no scatter known)."""
+    """Two runs: their ids, and the second over the first, as a logarithm with its error (None: no scatter known).
+
+    suspects: everything that differs in their records.
+    """
 
     first: str
     second: str
     ratio: Annotated[float, Field(ge=-100, le=100)]
     error: Annotated[float, Field(ge=0, le=1e30)] | None
     freedom: Annotated[float, Field(ge=0, le=1e30)]
+    suspects: Annotated[tuple[Suspect, ...], Field(max_length=1000)] = ()
 
     @property
     def contrast(self) -> Contrast:

@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import ERROR, Bar, Finding
-from tsuishi.extras.explain.difference import Difference, Explained, Unsaid, difference_of, explained
+from tsuishi.extras.explain.difference import Between, Difference, Explained, Unsaid, difference_of, explained
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
@@ -102,7 +102,14 @@ def _blocks(explanation: Explained, asked: Difference) -> list[Block]:
         figures.block(drawing(found, asked), words.drawing, "explanation", words.caption),
         _table(found, asked),
         Text(_notes(explanation, asked), kind="note"),
+        *([_suspects(asked.between)] if asked.between and asked.between.suspects else []),
     ]
+
+
+def _suspects(between: Between) -> Table:
+    names = [t("differs"), between.first, between.second, t("how to separate it")]
+    rows = [[*map(text_cell, suspect)] for suspect in between.suspects]
+    return Table(names, rows, title=t("What differs in the records of both runs"), folded=True)
 
 
 def _notes(explanation: Explained, asked: Difference) -> str:

@@ -81,6 +81,8 @@ def explain_runs(chain: Chain) -> None:
         say(f"nothing is measured: {asked}")
         return
     say(f"measured here: {asked.case}")
+    assert asked.between is not None
+    asked = asked.model_copy(update={"between": asked.between.model_copy(update={"suspects": tuple(found)})})
     explaining.measure(chain, _found(chain, one, other, chosen, asked), asked)
 
 
