@@ -39,8 +39,8 @@ _GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
 # by this factor. A scale is at least the third number; so many columns are compared, over so many rows.
 _SCALES, _FACTOR, _LEAST_SCALE = 5.0, 4.0, 0.03
 _FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_BESIDE = 5, 3, 2
-# Of a table with thousands of rows, each is compared with so many.
-_MOST_BESIDE = 200
+# Of a table with hundreds of rows, each is compared with so many.
+_MOST_BESIDE = 60
 # It is off by so many times the next cell of such a column: a slip is alone.
 _ALONE = 2.2
 # The likely value is within this of the expected value, in logarithms.
