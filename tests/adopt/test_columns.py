@@ -304,7 +304,12 @@ def test_columns_of_hardware_and_other_networks_of_nearly_our_names() -> None:
     parts = adopted("wide_resnet50_2 eval,resnet50 eval\n3ms,4ms\n", "t.csv", case={"batch_size": 1})
     assert [value for _, _, value, _ in numbers(parts)] == [0.004]
     half = adopted("resnet50 half eval,cnn10 half eval\n3ms,4ms\n", "t.csv", case={"batch_size": 1})
-    assert half.refused() == {("table", "precision half (no case here)"): 2}
+    assert [(axes["model"], axes["precision"]) for axes, *_ in numbers(half)] == [
+        ("resnet50", "fp16"),
+        ("cnn10", "fp16"),
+    ]
+    mixed = adopted("resnet50 fp16 eval,cnn10 fp16 eval\n3ms,4ms\n", "t.csv", case={"batch_size": 1})
+    assert mixed.refused() == {("table", "precision fp16 (no case here)"): 2}
 
 
 @pytest.mark.parametrize("said_by", ["a heading", "a person", "nobody"])
@@ -412,11 +417,26 @@ def test_a_table_is_stored_byte_by_byte_and_a_case_is_there_once(tmp_path: Path)
 
 
 def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None:
-    found = adopted("model,bs,img/s\nresnet50,8,1\n", "rtx3090_half_train.csv")
-    assert found.refused() == {("table", "precision half (no case here)"): 1}
+    found = adopted("model,bs,img/s\nresnet50,8,1\n", "rtx3090_fp16_train.csv")
+    assert found.refused() == {("table", "precision fp16 (no case here)"): 1}
     column = adopted("model,bs,dtype,img/s\nresnet50,8,fp16,1\nresnet50,8,amp,2\n", "t.csv")
     assert [axes["precision"] for axes, *_ in numbers(column)] == ["amp_fp16"]
     assert column.refused() == {("precision", "fp16"): 1}
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours"),
+    [("half", "fp16"), ("float16", "fp16"), ("double", "fp64"), ("float64", "fp64"), ("fp64", "fp64")]
+    + [(refused, None) for refused in ("fp16", "bf16", "bfloat16", "int8")],
+)
+def test_a_type_of_everything_is_a_precision_here_and_what_may_be_mixed_is_none(printed: str, ours: str | None) -> None:
+    """In a file's name, in a header and in a cell. "fp16" stands over mixed precision as often."""
+    named = adopted("model,bs,img/s\nresnet50,8,1\n", f"rtx3090_{printed}_train.csv")
+    header = adopted(f"model,bs,{printed} img/s\nresnet50,8,1\n", "rtx3090_train.csv")
+    cell = adopted(f"model,bs,dtype,img/s\nresnet50,8,{printed},1\n", "rtx3090_train.csv")
+    for found in (named, header, cell):
+        assert [axes["precision"] for axes, *_ in numbers(found)] == ([ours] if ours else [])
+        assert sum(found.refused().values()) == (0 if ours else 1)
 
 
 @pytest.mark.parametrize("columns", [{"x": "step_s parsec"}, {"x": "stepp_s ms"}])

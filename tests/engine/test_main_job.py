@@ -50,6 +50,7 @@ UNSUPPORTED = [
     ("transformer_block parity", {"attention": "fused"}, [*TENSORFLOW, "torch1.1-cu90"]),
     ("transformer_block parity", {"precision": "amp_bf16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     ("transformer_block parity", {"execution": "compiled"}, ["torch1.1-cu90", "tf1.13-cpu"]),
+    ("parity", {"precision": "fp64"}, TENSORFLOW),
     ("channels_first parity", {"layout": "channels_last"}, ["torch1.1-cu90"]),
     ("channels_first parity", {"layout": "channels_first"}, WITHOUT_CHANNELS_FIRST),
 ]

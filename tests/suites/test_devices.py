@@ -36,7 +36,7 @@ def test_a_cpu_may_have_bfloat16_and_has_no_tf32() -> None:
         devices.check_tf32(True, [None])
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "amp_fp16"])
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "amp_fp16", "fp64"])
 def test_other_precisions_are_no_bfloat16(precision: str) -> None:
     devices.check_bf16(precision, [OLD])
 
@@ -44,7 +44,7 @@ def test_other_precisions_are_no_bfloat16(precision: str) -> None:
 @pytest.mark.parametrize(
     ("experiment", "case"),
     [
-        (training, {**TRAINED, "mode": "training", "precision": "amp_bf16"}),
+        *((training, {**TRAINED, "mode": "training", "precision": name}) for name in ("amp_bf16", "bf16")),
         (
             device_limits,
             {"protocol": "steady", "operation": "matmul", "devices": 1, "precision": "bf16", "matrix_size": 2},

@@ -179,6 +179,14 @@ def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> No
             {**TRAINED, "strategy": "towers", "devices": 2},
             "strategy 'towers' is none of toy's; these are: none",
         ),
+        *(
+            (
+                "training",
+                {**TRAINED, "precision": precision},
+                f"precision '{precision}': strategy 'none' of toy does not compute everything in this type; ",
+            )
+            for precision in ("fp16", "bf16", "fp64")
+        ),
     ],
 )
 def test_what_a_new_framework_does_not_offer_is_unsupported_with_the_reason(

@@ -38,7 +38,7 @@ def test_jax_compiles_once_learns_with_momentum_and_never_blocks_itself() -> Non
 
 
 # What experiments call, or ask for: what a base class does itself is nothing for a framework to offer.
-DONE_ALREADY = {"report", "require_tf32", "set_tf32", "layout_may_be_refused", "part", "strategy"}
+DONE_ALREADY = {"report", "require_tf32", "set_tf32", "may_be_refused", "part", "strategy"}
 OFFERED = [
     (one.__name__, name)
     for module in (interface, parts)

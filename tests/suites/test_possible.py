@@ -46,6 +46,7 @@ LONGER = [
     ("input_pipeline", {"strategy": "towers"}, TORCH),
     ("multi_gpu_scaling", {"layout": "channels_last"}, ["torch1.1-cu90"]),
     ("multi_gpu_scaling", {"layout": "channels_first"}, WITHOUT_CHANNELS_FIRST),
+    ("parity", {"precision": "fp64"}, NAMED),
     ("parity", {"model": "mobilenet_v2"}, ["torch1.1-cu90"]),  # wrong gradients of depthwise convolutions
     ("multi_gpu_scaling", {"precision": "amp_fp16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     *(("device_limits multi_gpu_scaling", {"precision": precision}, NAMED) for precision in ("tf32", "amp_fp16")),

@@ -15,6 +15,7 @@ from tsuishi.specs.environment import Environment
 
 BATCH = 4
 TORCH = [environment for environment in PINNED if environment.framework == "torch"]
+HALF = "precision 'fp16' on cpu: torch 1.1.0 says: _th_addmm not supported on CPUType for Half; 'fp32' would run"
 TENSORFLOW = [environment for environment in PINNED if environment.framework == "tensorflow"]
 
 
@@ -174,6 +175,31 @@ def test_depthwise_gradients_are_right_or_training_with_them_is_refused(environm
     assert ("wrong gradients of depthwise convolutions" in found["training"]) == is_wrong
     assert found["inference"] == ""
     assert found["without"] == ""
+
+
+@pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
+@inside
+def test_a_precision_of_everything_is_the_type_of_everything_or_is_refused(environment: Environment) -> None:
+    """PyTorch 1.1 has no kernels for halves on a CPU, and no bfloat16."""
+    found = run_inside(environment, "check_precisions.py")
+    is_old = environment.name.startswith("torch1.1")
+    first = HALF.replace("_th_addmm", "_thnn_conv2d_forward")  # the tiny network begins with a convolution
+    assert found["tried"] == (first if is_old else "it has computed")
+    fp32 = found["fp32"]["steady"]
+    types = {"fp16": "torch.float16", "bf16": "torch.bfloat16", "fp64": "torch.float64"}
+    for precision, (bits, size) in {"fp16": (10, 0.5), "bf16": (7, 0.5), "fp64": (23, 2)}.items():
+        steady, literal = (found[precision][protocol] for protocol in ("steady", "literal"))
+        if is_old and precision != "fp64":
+            reason = HALF if precision == "fp16" else "precision 'bf16': PyTorch 1.1.0 has none; 'fp32' would run"
+            assert steady["unsupported"] == literal["unsupported"] == reason
+            continue
+        assert steady["types"] == [types[precision]]
+        assert steady["bytes"] == size * fp32["bytes"]
+        assert steady["flops"] == fp32["flops"]
+        assert 0 < abs(steady["initial_loss"] / fp32["initial_loss"] - 1) < 2**-bits
+        assert steady["final_loss"] < steady["initial_loss"]
+        assert abs(literal["final_loss"] / found["fp32"]["literal"]["final_loss"] - 1) < 4 * 2**-bits
+    assert fp32["types"] == ["torch.float32"]
 
 
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)

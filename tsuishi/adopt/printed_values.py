@@ -76,12 +76,12 @@ class PrintedValues:
         self._libraries = libraries
         self._models = {plain(value): value for value in words.axes[MODEL].values}
         self._axes = words.axes
-        # Our value by text and axis; empty where no case has the value.
+        # Our value by text and axis; empty where no case has the value, or it may be several.
         self._values: dict[str, dict[str, str]] = {}
         for name, axis in words.axes.items():
             known = {text: value for value, texts in axis.printed.items() for text in (plain(value), *texts)}
             if known:
-                self._values[name] = {**dict.fromkeys(axis.printed_elsewhere, ""), **known}
+                self._values[name] = {**known, **dict.fromkeys(axis.printed_elsewhere, "")}
 
     def __call__(self, axis: str, text: str) -> Value | None:
         """Our value for a printed text; None where there is none."""

@@ -256,13 +256,13 @@ def flops_of(multiply_adds, images, training):
     return 2 * multiply_adds * images * (3 if training else 1)
 
 
-def least_bytes(network, images, training, value_bytes=4):
+def least_bytes(network, images, training, value_bytes=4, weight_bytes=4):
     """The least bytes that a step moves between the device and its memory, if all other layers are fused.
 
     The forward pass writes and reads the outputs of convolutions, dense layers and poolings once; training reads them
     once more, and writes and reads their gradients. The forward pass reads every weight once; training reads it again
     and writes its gradient; the update reads gradient, weight and momentum, and writes weight and momentum. A weight
-    has 4 bytes; a value that passes between layers has value_bytes (2 under mixed precision).
+    has weight_bytes; a value that passes between layers has value_bytes (2 under mixed precision).
     """
     written = (Conv, Dense, AveragePool, MaxPool, GlobalAveragePool)
     values = sum(
@@ -270,7 +270,7 @@ def least_bytes(network, images, training, value_bytes=4):
     )
     inputs = int(np.prod(network.shape))
     activations, weights = (5, 8) if training else (2, 1)
-    return value_bytes * images * (inputs + activations * values) + 4 * weights * network.parameters
+    return value_bytes * images * (inputs + activations * values) + weight_bytes * weights * network.parameters
 
 
 _FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "networks")

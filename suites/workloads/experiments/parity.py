@@ -34,6 +34,7 @@ BOUNDS = {
     "tf32": Bounds(5e-3, 2e-2),
     "amp_fp16": Bounds(5e-3, 2e-2),
     "amp_bf16": Bounds(3e-2, 1e-1),
+    "fp64": Bounds(1e-12, 1e-6),
 }
 FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
 # Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
@@ -56,6 +57,7 @@ def check(request):
             "model {!r}: NumPy has the layers of suites' own networks alone".format(request.case["model"])
         )
     request.case.one_of("protocol", ("steady",))
+    request.case.one_of("precision", sorted(BOUNDS))
     training.check_devices(request)
 
 
@@ -72,7 +74,8 @@ def run(request, emitter):
     framework, strategy, job = prepared(request, emitter)
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE, seed=SEED))
     before = (decoders if is_decoder(request) else networks).initial_weights(job.network, SEED)
-    with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
+    refused = framework.may_be_refused(job.layout, job.precision, request.accelerator)
+    with emitter.phase("one_step"), refused:
         logits, loss, after, replicas = first_step(strategy, job, before)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")

@@ -12,7 +12,7 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     devices     over all nodes, each with as many
     nodes       machines of a cluster, on which torchrun has started this program (common/launch.py)
     batch_size  over all devices
-    precision   fp32 has TF32 off
+    precision   fp32 has TF32 off; fp16, bf16 and fp64 are the type of everything: weights, images, loss
     execution   `compiled` is torch.compile or XLA
     loader      of literal training: how batches are made on the host; TENSORS, from arrays that are ready, if not given
     batches     of steady training: RESIDENT if not given, else how the next shuffled batch comes from the host
@@ -52,6 +52,9 @@ OF_PROTOCOL = {
     "batches": ("steady", jobs.RESIDENT, "feeds as its source did"),
     "convolution_tuning": ("steady", jobs.TUNED, "keeps the default of each framework"),
 }
+WHOLE = ("fp16", "bf16", "fp64")  # precisions of everything, with nothing mixed
+# Bytes of a value that passes between layers, and of a weight; 4 and 4 where a precision is not here.
+BYTES = {"amp_fp16": (2, 4), "amp_bf16": (2, 4), "fp16": (2, 2), "bf16": (2, 2), "fp64": (8, 8)}
 
 
 def check(request):
@@ -73,7 +76,7 @@ def check_case(case):
         case.one_of("model", sorted(networks.NETWORKS))
     case.one_of("layout", ("native", "channels_first", "channels_last"))
     case.one_of("strategy", sorted({known for name in frameworks.names() for known in frameworks.strategies(name)}))
-    case.one_of("precision", ("fp32", "tf32", "amp_fp16", "amp_bf16"))
+    case.one_of("precision", ("fp32", "tf32", "amp_fp16", "amp_bf16") + WHOLE)
     case.one_of("execution", ("native", "compiled", "cuda_graph"))
     for axis in ("devices", "nodes", "batch_size"):
         case.positive(axis)
@@ -122,6 +125,12 @@ def make_job(request):
         raise Unsupported(
             "protocol 'literal' with mode {mode!r}, strategy {strategy!r}: no source did so; 'steady' would run".format(
                 **case
+            )
+        )
+    if case["precision"] in WHOLE and case["precision"] not in strategy.whole:
+        raise Unsupported(
+            "precision {!r}: strategy {!r} of {} does not compute everything in this type; 'fp32' would run".format(
+                case["precision"], case["strategy"], framework.name
             )
         )
     if case["nodes"] > 1 and not strategy.spans_nodes:
@@ -205,12 +214,12 @@ def run(request, emitter):
     training = job.mode == "training"
     if not networks.is_of_zoo(job.network.name) and not is_packaged(request.case):
         emitter.metric("flops", networks.flops(job.network, job.batch_size, training), "1")
-        value_bytes = 2 if job.precision.startswith("amp_") else 4
-        emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, value_bytes), "B")
+        sizes = BYTES.get(job.precision, (4, 4))
+        emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, *sizes), "B")
     budget = timing.Budget(request.budget_s)
     literally = literal_inference if is_packaged(request.case) else literal
     protocol = literally if request.case["protocol"] == "literal" else steady
-    with framework.layout_may_be_refused(job.layout, request.accelerator):
+    with framework.may_be_refused(job.layout, job.precision, request.accelerator):
         trainer = protocol(strategy, job, emitter, budget)
         after(trainer, job, emitter)
     trainer.close()

@@ -53,6 +53,9 @@ class Framework:
     def layout_refusal(self, error):
         """The text of an error that says the device has no kernel for the layout; None for any other error."""
 
+    def precision_refusal(self, error):
+        """The text of an error that says the device has no kernel for the precision; None for any other error."""
+
     def report(self, emitter, request, **flags):
         """Emits an environment event: versions, CUDA, cuDNN, devices and flags. Call it after flags are set.
 
@@ -82,19 +85,22 @@ class Framework:
             switch(wanted)
 
     @contextlib.contextmanager
-    def layout_may_be_refused(self, layout, accelerator):
-        """Raises Unsupported in place of an error that says the device has no kernel for the layout."""
+    def may_be_refused(self, layout, precision, accelerator):
+        """Raises Unsupported in place of an error that says the device has no kernel for the layout or precision."""
         try:
             yield
         except Exception as error:
-            refusal = self.layout_refusal(error)
-            if not refusal:
-                raise
-            raise Unsupported(
-                "layout {!r} on {}: {} {} says: {}; {!r} would run".format(
-                    layout, accelerator, self.name, self.module.__version__, refusal, self.layout
-                )
-            ) from error
+            for axis, value, refusal, instead in (
+                ("layout", layout, self.layout_refusal(error), self.layout),
+                ("precision", precision, self.precision_refusal(error), "fp32"),
+            ):
+                if refusal:
+                    raise Unsupported(
+                        "{} {!r} on {}: {} {} says: {}; {!r} would run".format(
+                            axis, value, accelerator, self.name, self.module.__version__, refusal, instead
+                        )
+                    ) from error
+            raise
 
     def part(self, name):
         """The module frameworks/<framework>/<name>.py. Raises Unsupported where there is none."""
@@ -124,6 +130,7 @@ class Strategy:
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
     packaged: the Trainer class of literal inference, which a source's package times; None where no source did so.
     loaders, batches, tunings: the values of the axes `loader`, `batches` and `convolution_tuning` that it knows.
+    whole: the values of the axis `precision` that it knows of those that are the type of everything.
     spans_nodes: whether it has a process for each device, which may be on several nodes.
     """
 
@@ -133,6 +140,7 @@ class Strategy:
     loaders = (jobs.TENSORS,)
     batches = (jobs.RESIDENT,)
     tunings = (jobs.TUNED,)
+    whole = ()
     spans_nodes = False
 
     def check(self, job, protocol):

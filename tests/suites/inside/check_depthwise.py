@@ -36,7 +36,7 @@ def refusal(name, mode):
     network = networks.NETWORKS[name]
     job = jobs.Job(network, mode, "channels_first", "none", [None], 2, "fp32", "native", None, None, {})
     try:
-        none.Strategy().check(job, "steady")
+        none.Strategy().prepare(job, "steady")
     except Unsupported as refused:
         return str(refused)
     return ""

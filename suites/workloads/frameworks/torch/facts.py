@@ -1,11 +1,15 @@
 """The facts that PyTorch reports, and its switches."""
 
 import functools
+import re
 
 import torch
 
 from common import installed
 from frameworks import interface
+
+# torch 1.1 and 1.2 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
+REFUSED = re.compile(r"[^\n]*not (supported on CPUType for |implemented for ')(Half|BFloat16)[^\n]*")
 
 
 class Framework(interface.Framework):
@@ -40,3 +44,7 @@ class Framework(interface.Framework):
             return None
         backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
         return [functools.partial(setattr, backend, "allow_tf32") for backend in backends]
+
+    def precision_refusal(self, error):
+        refusal = REFUSED.search(str(error))
+        return refusal and refusal.group().strip()

@@ -5,7 +5,6 @@ As a script, a process of an all-reduce that this machine's rank 0 has started.
 
 import collections
 import functools
-import re
 
 import torch
 import torch.distributed as distributed
@@ -14,32 +13,26 @@ from common import launch
 from common.events import Unsupported
 from frameworks import parts
 from frameworks.torch import devices, group, replicas
-
-# torch 1.1 and 1.2 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
-REFUSED = re.compile(r"[^\n]*not (supported on CPUType for |implemented for ')(Half|BFloat16)[^\n]*")
+from frameworks.torch.facts import Framework
+from frameworks.torch.trainer import type_of
 
 
 class Limits(parts.Limits):
     spans_nodes = True
 
     def matmul(self, problem, measure):
-        if problem.precision == "bf16" and not hasattr(torch, "bfloat16"):
-            raise Unsupported("precision 'bf16': PyTorch {} has none; 'fp32' would run".format(torch.__version__))
-        kind = {"fp16": "float16", "bf16": "bfloat16"}.get(problem.precision, "float32")
-        left, right = [
-            torch.from_numpy(matrix).to(devices.name(problem.places[0]), getattr(torch, kind))
-            for matrix in problem.matrices
-        ]
+        kind, device = type_of(problem.precision), devices.name(problem.places[0])
+        left, right = [torch.from_numpy(matrix).to(device, kind) for matrix in problem.matrices]
         product = torch.empty_like(left)
         try:
             measure(lambda: torch.mm(left, right, out=product), _synchronise(problem))
         except RuntimeError as error:
-            refusal = REFUSED.search(str(error))
+            refusal = Framework().precision_refusal(error)
             if not refusal:
                 raise
             raise Unsupported(
                 "precision {!r}: PyTorch {} says: {}; 'fp32' would run".format(
-                    problem.precision, torch.__version__, refusal.group().strip()
+                    problem.precision, torch.__version__, refusal
                 )
             ) from error
         rows = torch.from_numpy(problem.rows).to(left.device)

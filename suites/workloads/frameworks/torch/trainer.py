@@ -14,6 +14,7 @@ from frameworks.torch import devices, zoos
 from frameworks.torch.networks import build, get_weights, parameter_count
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
+WHOLE = {"fp16": "float16", "bf16": "bfloat16", "fp64": "float64"}  # the type of everything: weights, images, loss
 # The errors of torch.compile where there is no compiler: it needs a C++ compiler, and on GPUs also Triton, which needs
 # compute capability 7.0. For CPUs, newer releases hash headers by the program openssl (_inductor/codecache.py).
 NO_COMPILER = re.compile(
@@ -31,7 +32,8 @@ class Trainer(interface.Trainer):
         super().__init__(job)
         self.place = job.places[0] if place is None else place
         self.device = devices.name(self.place)
-        self.network = self._laid_out(self.built().to(self.device))
+        self.dtype = type_of(job.precision)
+        self.network = self._laid_out(self.built().to(self.device, self.dtype))
         self.model = self.parallel(self.network)
         if job.execution == "compiled":
             self.model = compiled(self.model)
@@ -72,7 +74,7 @@ class Trainer(interface.Trainer):
             except Exception as error:
                 raise_if_no_compiler(error)
                 raise
-        return functional.cross_entropy(logits.float(), labels)
+        return functional.cross_entropy(logits.float() if self.job.precision in AMP else logits, labels)
 
     def gradients(self, images, labels):
         """Forward and backward pass; returns the loss."""
@@ -92,8 +94,8 @@ class Trainer(interface.Trainer):
         return loss
 
     def to_device(self, images, non_blocking=False):
-        """NCHW tensor to the device, in the job's memory format."""
-        return self._laid_out(images.to(self.device, non_blocking=non_blocking))
+        """NCHW tensor to the device, in the job's type and memory format."""
+        return self._laid_out(images.to(self.device, self.dtype, non_blocking=non_blocking))
 
     def _laid_out(self, tensor):
         """A tensor or a module in the job's memory format."""
@@ -116,7 +118,7 @@ class Trainer(interface.Trainer):
         self.network.eval()
         with torch.no_grad():
             batches = nchw(images).split(self.job.batch_size)
-            logits = [self.network(self.to_device(batch)).float().cpu().numpy() for batch in batches]
+            logits = [self.network(self.to_device(batch)).double().cpu().numpy() for batch in batches]
         self.network.train(training)
         return np.concatenate(logits)
 
@@ -146,6 +148,14 @@ def raise_if_no_compiler(error):
             "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler and the program "
             "openssl for CPUs; for GPUs Triton, a C compiler, and compute capability 7.0); 'native' would run"
         ) from error
+
+
+def type_of(precision):
+    """The type of the weights in a precision. Raises Unsupported where this release has no such type."""
+    name = WHOLE.get(precision, "float32")
+    if not hasattr(torch, name):
+        raise Unsupported("precision {!r}: PyTorch {} has none; 'fp32' would run".format(precision, torch.__version__))
+    return getattr(torch, name)
 
 
 def nchw(images):

@@ -111,7 +111,7 @@ def try_layout(layout, mode, model):
     (images, labels), _ = data.synthetic(1, 0, 0, network.shape)
     train = data.normalise(images), labels
     job = jobs.Job(network, mode, layout, "none", [None], 1, "fp32", "native", train, None, settings)
-    with Framework().layout_may_be_refused(layout, "cpu"):
+    with Framework().may_be_refused(layout, "fp32", "cpu"):
         trainer = Steady(job)
         trainer.step()
         trainer.close()

@@ -61,7 +61,7 @@ class Rank(none.Steady):
 
     def losses(self):
         """A tensor of the first and the last loss, each the mean over ranks."""
-        own = torch.stack([self.first_loss, self.last_loss]).float()
+        own = torch.stack([self.first_loss, self.last_loss]).double()
         return self.sum(own) / len(self.job.places)
 
     def peak(self):

@@ -10,8 +10,9 @@ from common import jobs, networks, timing
 from common.events import Unsupported
 from frameworks import interface
 from frameworks.torch import loaders, package
-from frameworks.torch.networks import depthwise_gradients_are_right
-from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
+from frameworks.torch.facts import Framework
+from frameworks.torch.networks import build, depthwise_gradients_are_right
+from frameworks.torch.trainer import AMP, WHOLE, Trainer, nchw, raise_if_no_compiler, type_of
 
 
 class Steady(Trainer):
@@ -105,7 +106,7 @@ class Literal(Trainer):
         """(sum of the images' losses, steps), synchronised. The sum is on the device, so that no step waits for it."""
         total, steps = torch.zeros((), device=self.device), 0
         for images, labels in loader:
-            total += self.train(self.to_device(images), labels.to(self.device)) * len(labels)
+            total += self.train(self.to_device(images), labels.to(self.device)).float() * len(labels)
             steps += 1
             probe.step_ended()
         self.synchronise()
@@ -119,6 +120,7 @@ class Strategy(interface.Strategy):
     loaders = tuple(loaders.LOADERS)
     batches = jobs.BATCHES
     tunings = jobs.TUNINGS
+    whole = tuple(WHOLE)
 
     def check(self, job, protocol):
         loaders.check(job)
@@ -133,12 +135,7 @@ class Strategy(interface.Strategy):
         for asked, there, what, since in needs:
             if asked and not there:
                 raise Unsupported("{}: PyTorch {} has none ({} and newer do)".format(what, torch.__version__, since))
-        trains_on_cpu = job.mode == "training" and None in job.places
-        if trains_on_cpu and has_depthwise(job.network) and not depthwise_gradients_are_right():
-            raise Unsupported(
-                "network {!r}: PyTorch {} computes wrong gradients of depthwise convolutions on a CPU; mode "
-                "'inference' would run".format(job.network.name, torch.__version__)
-            )
+        type_of(job.precision)
         if job.execution == "cuda_graph" and None in job.places:
             raise Unsupported("execution 'cuda_graph' needs a GPU, and this is a CPU; 'native' would run")
         if protocol == "literal" and job.execution == "cuda_graph":
@@ -158,11 +155,13 @@ class Strategy(interface.Strategy):
 
     def prepare(self, job, protocol):
         """In steady, cuDNN searches its fastest algorithm unless the case is untuned; literal keeps the default."""
+        for function, arguments in depthwise_tries(job):
+            function(*arguments)
         if protocol == "steady":
             torch.backends.cudnn.benchmark = job.tuning == jobs.TUNED
 
     def tries(self, job):
-        return compiler_tries(job)
+        return depthwise_tries(job) + compiler_tries(job) + precision_tries(job)
 
 
 def has_depthwise(network):
@@ -170,6 +169,21 @@ def has_depthwise(network):
     layers = getattr(network, "layers", None)
     steps = networks.walk(layers, network.shape) if isinstance(layers, list) else ()
     return any(isinstance(layer, networks.Conv) and layer.depthwise for layer, _, _ in steps)
+
+
+def depthwise_tries(job):
+    """Of training on a CPU, whether gradients of depthwise convolutions are right."""
+    tried = job.mode == "training" and None in job.places and has_depthwise(job.network)
+    return [(try_depthwise, (job.network.name,))] if tried else []
+
+
+def try_depthwise(name):
+    """Computes such gradients. Raises Unsupported where they are wrong."""
+    if not depthwise_gradients_are_right():
+        raise Unsupported(
+            "network {!r}: PyTorch {} computes wrong gradients of depthwise convolutions on a CPU; mode 'inference' "
+            "would run".format(name, torch.__version__)
+        )
 
 
 def has_channels_last():
@@ -184,6 +198,25 @@ def has_channels_last():
 def compiler_tries(job):
     """On a CPU, whether there is a compiler; on a GPU only compilation itself tells."""
     return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
+
+
+def precision_tries(job):
+    """On a CPU, whether there are operators for the type of everything; on a GPU only the step itself tells."""
+    tried = job.precision in ("fp16", "bf16") and None in job.places
+    return [(try_precision, (job.precision, job.mode))] if tried else []
+
+
+def try_precision(precision, mode):
+    """Passes of a tiny network, as such types are slow. Raises Unsupported where an operator is missing."""
+    layers = [networks.Conv(2, 3, 1, True), networks.Norm(), networks.Relu(), networks.MaxPool(2, 2)]
+    layers += [networks.GlobalAveragePool(), networks.Dense(10)]
+    network, dtype = networks.Network("tiny", (8, 8, 3), layers, None), type_of(precision)
+    model = build(network, networks.initial_weights(network, 0)).to("cpu", dtype).train(mode == "training")
+    with Framework().may_be_refused("channels_first", precision, "cpu"):
+        logits = model(torch.ones(2, 3, 8, 8).to("cpu", dtype))
+        loss = torch.nn.functional.cross_entropy(logits, torch.zeros(2, dtype=torch.long))
+        if mode == "training":
+            loss.backward()
 
 
 def try_compiler():
