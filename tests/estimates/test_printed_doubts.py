@@ -196,6 +196,11 @@ def test_the_limits_of_a_card_come_from_its_data_sheet_and_its_line() -> None:
     fast = table.model_copy(update={"rows": (("resnet50", 64, 2751.0),)})
     assert only(doubts_about([fast], [card], WORDS, sheets)).check == "device-limit"
     assert doubts_about([fast], [Hardware(name="rtx-2080ti", title="a card")], WORDS, sheets) == []
+    limits = {"fp16": "56.9", "fp64": "0.444"}
+    for precision, limit in limits.items():
+        of = {"case": {**fast.case, "precision": precision}, "rows": (("resnet50", 64, 4000.0),)}
+        (doubt,) = doubts_about([fast.model_copy(update=of)], [card], WORDS, sheets)
+        assert f"; the limit of the hardware is {limit}" in doubt.reason
 
 
 @pytest.mark.long

@@ -11,6 +11,8 @@ SHEETS = TABLE.data_sheets
 # Cores of a multiprocessor, each of which multiplies and adds in a cycle; and the FLOP of its tensor cores in a cycle,
 # in fp16 with sums in fp32. GeForce cards have half of the latter (the papers named in images/compatibility.toml).
 CORES = {"3.7": 192, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128, "12.0": 128}
+# FLOP of a multiprocessor in a cycle in fp64: of its tensor cores where these have fp64, else of its cores.
+DOUBLE = {"3.7": 128, "7.0": 64, "7.5": 4, "8.0": 128, "8.6": 4, "8.9": 4, "9.0": 256, "12.0": 4}
 TENSOR = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "12.0": 1024}
 
 
@@ -24,6 +26,7 @@ def test_a_peak_follows_from_cores_and_clock_and_is_not_the_sparse_one(sheet: Da
     cycles = sheet.multiprocessors * sheet.boost_mhz * 1e6
     of_card = capability(sheet)
     assert sheet.peak_tflops["fp32"] * 1e12 == pytest.approx(2 * CORES[of_card] * cycles, rel=0.02)
+    assert sheet.peak_tflops["fp64"] * 1e12 == pytest.approx(DOUBLE[of_card] * cycles, rel=0.02)
     if "fp16" in sheet.peak_tflops:
         half_rate = 2 if sheet.names[0].startswith("GeForce") else 1
         # The tensor cores of an H100 have another boost clock, 8 % lower.

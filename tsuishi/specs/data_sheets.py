@@ -16,7 +16,7 @@ _MAKER = "NVIDIA "
 _FORM = re.compile(r"SXM\d?|PCIe|\d+GB|HBM(?:\d\w?)?", re.IGNORECASE)
 
 Above0 = Annotated[float, Field(gt=0)]
-Precision = Literal["fp32", "tf32", "fp16", "bf16"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp64"]
 
 
 class DataSheet(toml.Spec):

@@ -10,7 +10,10 @@ from tsuishi.specs.source import Hardware, Number, Numbers, Source
 from tsuishi.specs.vocabulary import Vocabulary
 
 # The arithmetic of a data sheet that a precision of cases uses.
-_ARITHMETIC = {"fp32": "fp32", "tf32": "tf32", "amp_fp16": "fp16", "amp_bf16": "bf16"}
+_ARITHMETIC = {name: name for name in ("fp32", "tf32", "fp16", "bf16", "fp64")} | {
+    "amp_fp16": "fp16",
+    "amp_bf16": "bf16",
+}
 
 
 def doubts_about(
