@@ -4,10 +4,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.words import WORDS
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
+from tsuishi.specs import numerals
 from tsuishi.specs.grids import grids
 from tsuishi.specs.printed_table import PrintedTable, TableReading, number_in
 from tsuishi.specs.source import numbers_of
@@ -143,6 +146,11 @@ def test_columns_give_axes_and_words_stand_for_several() -> None:
 )
 def test_the_number_of_a_cell(text: str, value: float | None) -> None:
     assert number_in(text) == value
+
+
+@given(st.from_regex(r"[0-9]{1,17}\.[0-9]{1,17}", fullmatch=True))
+def test_a_number_that_is_read_at_once_is_read_as_any_other(text: str) -> None:
+    assert number_in(text) == (numerals.value(text, ".") if "." in numerals.forms(text) else None)
 
 
 def test_a_decimal_comma_is_the_tables() -> None:

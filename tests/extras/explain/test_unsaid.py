@@ -24,7 +24,7 @@ def number(source: str, row: str) -> CheckableNumber:
 
 
 def test_what_a_table_says_or_a_framework_does_not_read_is_not_unsaid() -> None:
-    resnet = number("pytorch-gpu-benchmark", "resnet18 inference none")
+    resnet = number("pytorch-gpu-benchmark", "resnet18 inference none fp32")
     assert resnet.assumed == {"layout", "strategy", "nodes", "execution"}
     found = unsaid_of(resnet, REAL.suites, "training", "torch")
     # Its file says "float", and oneDNN is a setting of TensorFlow.
