@@ -35,14 +35,16 @@ class Evidence:
         runs: Sequence[RunDirectory],
         sources: tuple[Source, ...],
         words: Vocabulary,
-        sheets: Sequence[DataSheet] = (),
+        sheets: Sequence[DataSheet] | None = None,
     ) -> None:
-        """sheets: of the hardware of sources; a number above the limit of its sheet is impossible."""
+        """sheets: of hardware, where impossible numbers of sources are looked for: above the limit of a sheet, too."""
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case and of each published number; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
-        sources = tuple(with_impossible(source.with_tables(ran), words, sheets) for source in sources)
+        sources = tuple(source.with_tables(ran) for source in sources)
+        if sheets is not None:
+            sources = tuple(with_impossible(source, words, sheets) for source in sources)
         published = (number.axes for source in sources for number in source.flat())
         self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)
@@ -321,10 +323,12 @@ class Evidence:
         return {record: known[record] for record in used if record in known}
 
 
-def evidence_of(run: RunDirectory, suites: Path, published: Path) -> Evidence:
+def evidence_of(
+    run: RunDirectory, suites: Path, published: Path, sheets: Sequence[DataSheet] | None = None
+) -> Evidence:
     """The evidence of a run, by these suites and against these sources. Raises UserError for a wrong file."""
     words = vocabulary(suites)
-    return Evidence([run], read_sources(published, words, tables=False), words)
+    return Evidence([run], read_sources(published, words, tables=False), words, sheets)
 
 
 def _workloads(results: Results) -> dict[str, str]:

@@ -42,8 +42,10 @@ def test_the_setting_that_may_change_the_number_most_comes_first(
 ) -> None:
     """The last are left out where the time is too short: by timm's own tables a layout changes less than a compiler."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(cpus)})
-    found = unsaid_of(number("pytorch-gpu-benchmark", "resnet18 inference none"), REAL.suites, "training", "torch")
+    of_gpu = number("pytorch-gpu-benchmark", "resnet18 inference none fp32")
+    found = unsaid_of(replace(of_gpu, hardware="CPU i9"), REAL.suites, "training", "torch")
     assert [*found][: len(order)] == order
+    assert [*unsaid_of(of_gpu, REAL.suites, "training", "torch")][:2] == ["execution", "layout"]
 
 
 def test_an_environment_is_asked_for_each_value_and_each_two_of_two_settings() -> None:

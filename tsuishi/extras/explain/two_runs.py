@@ -82,7 +82,7 @@ def explain_runs(chain: Chain) -> None:
         return
     say(f"measured here: {asked.case}")
     assert asked.between is not None
-    asked = asked.model_copy(update={"between": asked.between.model_copy(update={"suspects": tuple(found)})})
+    asked = asked.model_copy(update={"between": asked.between.model_copy(update={"suspects": tuple(found[:1000])})})
     explaining.measure(chain, _found(chain, one, other, chosen, asked), asked)
 
 

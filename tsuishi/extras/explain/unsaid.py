@@ -25,7 +25,8 @@ def unsaid_of(number: CheckableNumber, suites: Path, workload: str, framework: s
     every = every_suite(suites)
     framework = "numpy" if framework == ANY else framework
     known = {axis for each in every if each.workload == workload for group in each.groups for axis in group.axes}
-    cpus = limits_of_process()["cores"]
+    # Of a GPU, threads hardly matter.
+    cpus = limits_of_process()["cores"] if number.hardware.startswith("CPU") else 1
     found = [
         axis
         for name, axis in every[0].words.axes.items()

@@ -88,7 +88,7 @@ def make_report(
     against: Against | None = None,
     history: Sequence[RunDirectory] = (),
     left_out: Mapping[tuple[str, ...], int] = MappingProxyType({}),
-    sheets: Sequence[DataSheet] = (),
+    sheets: Sequence[DataSheet] | None = None,
 ) -> Report:
     """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
@@ -106,9 +106,9 @@ def make_report(
     with given as drawn, _replacing(out) as fresh:
         sources = read_sources(published, words, tables=False)
         evidence = Evidence(runs, sources, words, sheets)
-        earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
+        earlier = _earlier(evidence, Evidence(against.runs, sources, words, sheets), against) if against else None
         with worded(evidence.words):
-            past = Past(Evidence(history, sources, words), left_out) if history else None
+            past = Past(Evidence(history, sources, words, sheets), left_out) if history else None
             page = _written(fresh, evidence, templates, drawn, (earlier, past))
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)

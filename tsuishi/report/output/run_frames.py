@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from tsuishi.base.checkout import Checkout
+from tsuishi.machine.compatibility import read_table
 from tsuishi.report.parts import comparison, declarations
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections import verdict_rows
@@ -41,7 +42,8 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
     Raises UserError where it is no run, or a file is unreadable.
     """
     checkout, run = Checkout(), Path(path)
-    evidence = evidence_of(open_run(run.parent, str(run)), checkout.suites, checkout.published)
+    sheets = read_table(checkout.images).data_sheets
+    evidence = evidence_of(open_run(run.parent, str(run)), checkout.suites, checkout.published, sheets)
     with worded(evidence.words):
         rows = {
             "cases": [row for each in comparison.every_comparison(evidence) for row in each.rows()],

@@ -200,7 +200,8 @@ class Comparison:
         for case_id in self.case_ids:
             published: dict[str, dict[str, float]] = {}
             for (key, quantity), number in self.evidence.published(case_id).items():
-                published.setdefault(quantity, {})[key] = number.value
+                if not number.impossible:
+                    published.setdefault(quantity, {})[key] = number.value
             for environment in self.environments:
                 where = {"environment": environment, "status": self.status(case_id, environment)}
                 base = {"case_id": case_id, **self.axes[case_id], **where}

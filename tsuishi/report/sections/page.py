@@ -156,7 +156,8 @@ def _published(evidence: Evidence) -> Rows:
     rows: Rows = {"published": [], "readings": []}
     for number in (number for source in evidence.sources for number in source.flat()):
         origin = {**number.axes, "unit": unit_of(number.quantity), **cells(_ORIGIN, number)}
-        rows["published"].append({**origin, "value": number.value, "note": number.note or number.impossible})
+        note = f"{number.note}; impossible: {number.impossible}" if number.impossible else number.note
+        rows["published"].append({**origin, "value": number.value, "note": note})
         if len(number.readings) > 1:
             readings = enumerate(number.readings, start=1)
             rows["readings"] += [{**origin, "reading": count, "value": value} for count, value in readings]
