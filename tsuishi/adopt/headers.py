@@ -299,7 +299,9 @@ def _fact_or_axis(
         return True
     # A column "Model" may be of processors, a column "GPU" of their names, a column "batch" of times.
     is_words = found in words.axes and not words.axes[found].is_number
-    if not found or proposed.holds(found) or (is_words and numbers):
+    # "16bit" is a number with a unit elsewhere.
+    are_numbers = numbers and not all(found in named.within(cell)[0] for cell in cells)
+    if not found or proposed.holds(found) or (is_words and are_numbers):
         return False
     is_count = found in (BATCH_SIZE, _PER_DEVICE, DEVICES) or (found in words.axes and words.axes[found].is_of_process)
     if is_count and not numbers:
