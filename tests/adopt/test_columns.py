@@ -426,7 +426,8 @@ def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None
 
 @pytest.mark.parametrize(
     ("printed", "ours"),
-    [("half", "fp16"), ("float16", "fp16"), ("double", "fp64"), ("float64", "fp64"), ("fp64", "fp64"), ("32bit", "fp32")]
+    [("half", "fp16"), ("float16", "fp16"), ("double", "fp64"), ("float64", "fp64"), ("fp64", "fp64")]
+    + [("32bit", "fp32")]
     + [(refused, None) for refused in ("fp16", "16bit", "bf16", "bfloat16", "int8")],
 )
 def test_a_type_of_everything_is_a_precision_here_and_what_may_be_mixed_is_none(printed: str, ours: str | None) -> None:

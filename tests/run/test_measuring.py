@@ -26,7 +26,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
-from tsuishi.plan.planning import plan_run
+from tsuishi.plan.planning import NothingToAsk, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import scatter_name
 from tsuishi.report.output.folder import decided_so_far
@@ -178,6 +178,14 @@ def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None
     assert str(caught.value).startswith("4 s are too short: the shortest question (SciPy: one core against all of them")
     assert "give --within 2m" in str(caught.value)
     assert not list(checkout.root.glob("results/*"))
+
+
+def test_an_environment_that_refuses_every_case_leaves_nothing_to_ask(checkout: Checkout) -> None:
+    """Then `check` tries the next environment."""
+    suite = checkout.suites / "cores.toml"
+    suite.write_text(suite.read_text(encoding="utf-8").replace('["scipy", "scipy_all_cores"]', '"framework"'))
+    with pytest.raises(NothingToAsk, match="nothing to ask: no question of the chosen suites can be answered"):
+        run_suite(session(checkout, 600.0))
 
 
 def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(

@@ -24,6 +24,7 @@ from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import Options
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing, usable
+from tsuishi.plan.planning import NothingToAsk
 from tsuishi.plan.session import Session
 from tsuishi.report.output import checked
 from tsuishi.results.directory import RunDirectory, open_run
@@ -121,11 +122,18 @@ def check(chain: Chain) -> None:
     number, nearest = found.number, nearest_environments(found)
     inner, suite = prepare(chain, found)
     say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {inner.root}")
-    for environment in nearest[: 1 if session.choice.environments else _TRIED]:
+    tried = nearest[: 1 if session.choice.environments else _TRIED]
+    for environment in tried:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
         usual = {"repetitions": str(_TRIALS), "within": session.settings.within}
         sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": "check"})
-        run = reported_run(sub)
+        try:
+            run = reported_run(sub)
+        except NothingToAsk:
+            if environment is tried[-1]:
+                raise
+            say(f"{environment.name} cannot run this case")
+            continue
         if run is None:
             return
         lines = checked.lines_of_check(run, inner, number, environment, found.doubt)

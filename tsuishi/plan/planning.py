@@ -33,6 +33,10 @@ from tsuishi.specs.suite import known_suites, select_suites
 _FREE_DISK_MARGIN = 1.1
 
 
+class NothingToAsk(UserError):
+    """The environments refuse all cases, so that more time would not do."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a command would do.
@@ -58,7 +62,7 @@ def plan_builds_only(session: Session, *, only: bool = False) -> Plan:
 
 
 def plan_run(session: Session, *, only: bool = False) -> Plan:
-    """Print the plan of a command that measures. Raises UserError where the time is too short for any question.
+    """Print the plan of a command that measures. Raises UserError where the time is too short, and NothingToAsk.
 
     only: nothing of the plan is done, so that other processes may build and measure.
     """
@@ -109,7 +113,8 @@ def outline_run(
     left_s = session.left_for_trials_s() - _heating_s(session, cells)
     outlined = outline(session.choice, cells, asked, build_s, jobs(session.settings), left_s)
     if not outlined.asked and session.is_limited:
-        raise UserError(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
+        error = UserError if outlined.others else NothingToAsk
+        raise error(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
     return outlined
 
 
