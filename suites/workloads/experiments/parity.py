@@ -34,7 +34,7 @@ BOUNDS = {
     "tf32": Bounds(5e-3, 2e-2),
     "amp_fp16": Bounds(5e-3, 2e-2),
     "amp_bf16": Bounds(3e-2, 1e-1),
-    "fp64": Bounds(1e-12, 1e-6),
+    "fp64": Bounds(1e-12, 1e-4),
 }
 FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
 # Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
