@@ -61,11 +61,14 @@ def test_every_environment_computes_what_numpy_computes_in_float64(done: tuple[P
 
 
 def test_a_case_has_the_same_loss_in_every_environment(done: tuple[Path, str]) -> None:
-    cases = by_case(parity(done[0], strategy="none", layout="native"))
+    cases = by_case(parity(done[0], strategy="none", layout="native", precision="fp32"))
     assert len(cases) == 6
     for of_case in cases.values():
         assert {trial["environment"] for trial in of_case} == EVERYWHERE
         assert differ_by([trial["metrics"]["loss"] for trial in of_case]) < TOLERANCE
+    in_fp64 = parity(done[0], precision="fp64")
+    assert {trial["environment"] for trial in in_fp64} == {"torch1.1-cu90", "torch2-cpu"}
+    assert differ_by([trial["metrics"]["loss"] for trial in in_fp64]) < 1e-11
 
 
 def test_a_decoder_computes_the_same_everywhere_however_its_attention_is_computed(done: tuple[Path, str]) -> None:
