@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.counting import lines_run
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
-from tsuishi.specs.source import Number, numbers_by_network, read_sources
+from tsuishi.specs.checkable import numbers_by_network
+from tsuishi.specs.source import Number, read_sources
 from tsuishi.specs.zoo_names import names_of
 from tsuishi.verdicts.evidence import Evidence
 

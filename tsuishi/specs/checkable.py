@@ -1,12 +1,13 @@
-"""A printed number that can be checked here: its place in a table or a source, and its case."""
+"""Printed numbers beside cases: a number that can be checked here, and which numbers may be of a case."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tsuishi.specs.case import PROTOCOL, SUITE, Value
+from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
 from tsuishi.specs.selections import Selector
+from tsuishi.specs.source import Number
 
 _Of = TypeVar("_Of")
 
@@ -65,3 +66,13 @@ def of_usual_values(
     is_usual = Selector(usual=usual, free=named)
     plain = {axes(each).get(PROTOCOL) for each in found if is_usual(axes(each))}
     return [each for each in found if axes(each).get(PROTOCOL) not in plain or is_usual(axes(each))]
+
+
+def numbers_by_network(numbers: Iterable[Number]) -> dict[Value | None, list[Number]]:
+    """The numbers that may be of a network's cases, by network, in their order; by None those that name no network."""
+    found: dict[Value | None, list[Number]] = {None: []}
+    for number in numbers:
+        network = number.axes.get(MODEL)
+        for of_network in [found.setdefault(network, [*found[None]])] if network else found.values():
+            of_network.append(number)
+    return found

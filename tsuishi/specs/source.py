@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.specs.case import MODEL, SUITE, Value
+from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
@@ -317,16 +317,6 @@ def _key(source: str, hardware: str) -> str:
 def epochs_of(sources: Iterable[Source], axes: Mapping[str, Any]) -> Epochs | None:
     """The epochs of a case (`axes`: its values by axis) in the first source that gives them; None if none does."""
     return next((epochs for source in sources for epochs in source.epochs if selected(axes, epochs.case)), None)
-
-
-def numbers_by_network(numbers: Iterable[Number]) -> dict[Value | None, list[Number]]:
-    """The numbers that may be of a network's cases, by network, in their order; by None those that name no network."""
-    found: dict[Value | None, list[Number]] = {None: []}
-    for number in numbers:
-        network = number.axes.get(MODEL)
-        for of_network in [found.setdefault(network, [*found[None]])] if network else found.values():
-            of_network.append(number)
-    return found
 
 
 def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:

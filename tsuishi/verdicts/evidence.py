@@ -18,11 +18,12 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import MODEL, PROTOCOL, SUITE
+from tsuishi.specs.checkable import numbers_by_network
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
-from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, numbers_by_network, read_sources
+from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import with_impossible
 
@@ -71,14 +72,17 @@ class Evidence:
         keys = [SUITE, PROTOCOL]
         self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
-        # From the sources: the numbers of the suites that ran, and their hardware by Number.key.
+        # From the sources: the numbers of the suites that ran, apart from those that are impossible and compared with
+        # nothing, and their hardware by Number.key.
         self.sources = sources
-        self.numbers = [number for source in sources for number in source.flat() if number.axes[SUITE] in self.suites]
+        every = [number for source in sources for number in source.flat() if number.axes[SUITE] in self.suites]
+        self.numbers = [number for number in every if not number.impossible]
+        self.impossible = [number for number in every if number.impossible]
         listed = hardware_by_key(sources)
-        self.hardware = {number.key: listed[number.key] for number in self.numbers}
+        self.hardware = {number.key: listed[number.key] for number in every}
         self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
         self._numbers_of = {
-            suite: numbers_by_network(number for number in self.numbers if number.axes[SUITE] == suite)
+            suite: numbers_by_network(number for number in every if number.axes[SUITE] == suite)
             for suite in self.suites
         }
         self._published: dict[str, dict[tuple[str, str], Number]] = {}
@@ -279,7 +283,7 @@ class Evidence:
         return {str(suite): of_suite for suite, of_suite in rows.groupby("suite")}
 
     def published(self, case_id: str) -> dict[tuple[str, str], Number]:
-        """The published numbers of a case, by Number.key and quantity.
+        """The published numbers of a case, also impossible numbers, by Number.key and quantity.
 
         Without its accuracy where our trials had made-up data: the two accuracies are not comparable.
         """

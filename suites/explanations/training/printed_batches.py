@@ -33,7 +33,6 @@ def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[P
         if (number.quantity, number.axes["suite"]) == (STEP, suite)
         and number.axes.get(_MODEL) in networks
         and number.value > 0
-        and not number.impossible
     ]
     for doubt in independent_of_batch(printed):
         first = doubt.cells[0]

@@ -113,7 +113,7 @@ class Comparison:
         self._names: dict[str, str] = {}
         # The axes that all cases share, in words.
         self.common = case_text({axis: every_value[axis][0] for axis in used if axis not in self.varying})
-        self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite and not number.impossible]
+        self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Fractions of limits; None where no limit was measured.
         fractions = evidence.fractions_of(suite, protocol)

@@ -232,9 +232,7 @@ def _marks(group: Sequence[Card]) -> list[str]:
 def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
     """A sentence for each published hardware of the suites that ran, if our runs share no case of one device."""
     shown = {card.which.key for card in single}
-    timed = {
-        number.key: number.source for number in evidence.numbers if number.quantity in _TIMES and not number.impossible
-    }
+    timed = {number.key: number.source for number in evidence.numbers if number.quantity in _TIMES}
     for key, hardware in evidence.hardware.items():
         if key in timed and key not in shown:
             yield t(
@@ -247,9 +245,8 @@ def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
 def _impossible(evidence: Evidence) -> Iterator[str]:
     """A sentence for each hardware with numbers that cannot be right, and the first reason."""
     reasons: dict[str, list[str]] = {}
-    for number in evidence.numbers:
-        if number.impossible:
-            reasons.setdefault(number.key, []).append(number.impossible)
+    for number in evidence.impossible:
+        reasons.setdefault(number.key, []).append(number.impossible)
     for key, several in reasons.items():
         yield t(
             "Numbers of {hardware} that are impossible, and compared with nothing: {count}; {reason}.",
