@@ -134,8 +134,8 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
     named = sorted(
         (bar for bar in settings if bar.finding in ("certain", "computed")), key=lambda bar: -abs(bar.size.value)
     )
-    explained = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
-    parts = ", ".join(explained) or t("nothing is certain to explain a part")
+    explaining = [t("{name} explains {ratio}", name=bar.name, ratio=_ratio(bar)) for bar in named]
+    parts = ", ".join(explaining) or t("nothing is certain to explain a part")
     if asked.between:
         said = t(
             "The second run takes {times} times as long ({case}): {parts}; {left} remains, with all that is not named.",

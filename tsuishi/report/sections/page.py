@@ -42,8 +42,9 @@ from tsuishi.verdicts.evidence import Evidence
 _ORIGIN: Declared = (EVERY_AXIS, declarations.SOURCE, declarations.HARDWARE, declarations.QUANTITY)
 _READING = Column("reading", "integer", "1, 2, …: in the source's order, of a number that it read several times")
 _PRINTED = Column("value", "number", "as printed, in the unit")
+_NOTE = Column("note", "string", "what the source says of it; why it is impossible")
 TABLES: Tables = {
-    "published": (*_ORIGIN, _PRINTED, declarations.UNIT, Column("note", "string", "what the source says of it")),
+    "published": (*_ORIGIN, _PRINTED, declarations.UNIT, _NOTE),
     "readings": (*_ORIGIN, _READING, _PRINTED, declarations.UNIT),
 }
 
