@@ -12,10 +12,13 @@ import numpy as np
 from benchmarks.bounds import Fault, Row, broken
 from benchmarks.known_truths import Draw, Random, cases_of, terms_of
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.extras.explain.design import Bar, Corner, Factor, _remainder, _sum, bars, corners
+from tsuishi.extras.explain.design import Bar, Corner, Factor, _remainder, _sum, are_decided, bars, corners
+from tsuishi.specs.questions import LOOKS, share_of_look
 
 # Their settings here take as many times as long as the printed number.
 DEVICE = 3.0
+# The rounds of an explanation that is looked at once.
+ROUNDS = 3
 _NAMES = "abcdefgh"
 _FAULT_DRAWS = 400
 
@@ -39,6 +42,11 @@ def rows() -> Iterator[Row]:
         of = f"4 settings and the environment, {_said({'a': 1.2, 'e': 1.5})}, {_at(scatter)}"
         yield Row(f"{of}: another is blamed", 0.05, blamed(5, {"a": 1.2, "e": 1.5}, scatter, crossed=True))
         yield Row(f"{of}: the interval of a bar misses", 0.05, missed(5, {"a": 1.2, "e": 1.5}, scatter, crossed=True))
+    for planted in ({}, {"a": 1.2}, {"a": 1.05, "b": 0.97}):
+        for scatter in (0.01, 0.03, 0.10):
+            of = f"up to 24 rounds, 5 settings, {_said(planted) or 'none of any effect'}, {_at(scatter)}"
+            yield Row(f"{of}: a setting is blamed", 0.05, blamed(5, planted, scatter, looks=LOOKS))
+            yield Row(f"{of}: the interval of a bar misses", 0.05, missed(5, planted, scatter, looks=LOOKS))
     delay = "5 settings of no effect, a delay that is none of them: it is not certain to remain, or a setting is blamed"
     yield Row(delay, 0.05, not_remaining(0.03))
 
@@ -49,9 +57,12 @@ def faults() -> Iterator[Fault]:
     nothing, planted = Row("5 settings of no effect", 0.05, blamed(5, {}, 0.03)), {"a": 1.2}
     of_remainder = (("tsuishi.extras.explain.design._remainder", _of_my_end),)
     halved = (("tsuishi.extras.explain.design._sum", _halved),)
+    each_look = (("benchmarks.truth_of_explanations.share_of_look", lambda trials: 1.0),)
     never = (("tsuishi.extras.explain.design.ERROR", 0.0),)
     yield Fault("each bar at 5 %", nothing, alone)
     yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, planted, 0.03)), alone)
+    of_looks = Row("1 setting of no effect", 0.05, missed(1, {}, 0.10, looks=tuple(range(LOOKS[0], LOOKS[-1] + 1))))
+    yield Fault("a look after each round, each with the whole error", of_looks, each_look)
     yield Fault("the remainder is that of my end", Row("5 settings", 0.05, missed(5, planted, 0.03)), of_remainder)
     yield Fault("half of each bar", Row("5 settings", 0.05, missed(5, planted, 0.03)), halved)
     yield Fault("no error at all, so nothing is certain", Row("5 settings", 0.10, not_first(planted, 0.03)), never)
@@ -76,21 +87,34 @@ def main(draws: int) -> int:
 
 
 def blamed(
-    factors: int, planted: Mapping[str, float], scatter: float, noisy: float = 1.0, *, crossed: bool = False
+    factors: int,
+    planted: Mapping[str, float],
+    scatter: float,
+    noisy: float = 1.0,
+    *,
+    crossed: bool = False,
+    looks: tuple[int, ...] = (),
 ) -> Draw:
     """A setting that was not planted is certain to explain a part."""
     return lambda random: any(
         bar.finding == "certain" and bar.name not in planted
-        for bar in _settings(_drawn(factors, planted, scatter, random, noisy, crossed=crossed))
+        for bar in _settings(_drawn(factors, planted, scatter, random, noisy, crossed=crossed, looks=looks))
     )
 
 
-def missed(factors: int, planted: Mapping[str, float], scatter: float, *, crossed: bool = False) -> Draw:
+def missed(
+    factors: int,
+    planted: Mapping[str, float],
+    scatter: float,
+    *,
+    crossed: bool = False,
+    looks: tuple[int, ...] = (),
+) -> Draw:
     """The interval of a bar, of a pair, or of the remainder does not hold its true value."""
     truth = [bar.size.value for bar in _drawn(factors, planted, 0.0, np.random.default_rng(0), crossed=crossed)]
 
     def draw(random: Random) -> bool:
-        found = _drawn(factors, planted, scatter, random, crossed=crossed)
+        found = _drawn(factors, planted, scatter, random, crossed=crossed, looks=looks)
         intervals = [bar.size.interval(1 - bar.level) for bar in found]
         return any(of is None or true not in of for of, true in zip(intervals, truth, strict=True))
 
@@ -129,8 +153,9 @@ def _drawn(
     noisy: float = 1.0,
     *,
     crossed: bool = False,
+    looks: tuple[int, ...] = (),
 ) -> list[Bar]:
-    """The bars of an explanation: three rounds of every corner.
+    """The bars of an explanation: three rounds of every corner; or with looks, rounds until a look decides all bars.
 
     planted: by how many times mine takes as long, for a factor or for several together. crossed: the last factor is
     the environment.
@@ -143,9 +168,16 @@ def _drawn(
     ]
     each = np.full(len(every), scatter)
     each[len(every) // 2] *= noisy
-    terms = terms_of({"here": cases_of(random, each, 3, means)})["here"]
-    by_corner = {corner: terms[str(number)] for number, corner in enumerate(every)}
-    return bars([Factor(name, "on", "off") for name in names], by_corner, printed=1.0)
+    trials = cases_of(random, each, max(looks, default=ROUNDS), means)
+    of_names = [Factor(name, "on", "off") for name in names]
+    for look in looks or (ROUNDS,):
+        terms = terms_of({"here": {case: values[:look] for case, values in trials.items()}})["here"]
+        by_corner = {corner: terms[str(number)] for number, corner in enumerate(every)}
+        share = share_of_look(look) if looks else 1.0
+        found = bars(of_names, by_corner, printed=1.0, share=share)
+        if are_decided(found, of_names):
+            break
+    return found
 
 
 def _at(scatter: float) -> str:

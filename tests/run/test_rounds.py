@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,7 @@ class Bench:
         asked: Sequence[PlannedQuestion],
         others: Sequence[PlannedQuestion] = (),
         repetitions: int | None = None,
+        open_suite: Callable[[], str] = lambda: "",
     ) -> Rounds:
         def planned(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
@@ -68,7 +69,7 @@ class Bench:
         tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
         return Rounds(
             tally, self.first, asked, others, 0, lambda: self.left_s, planned,
-            lambda question: self.decided.append((question.title["en"], len(self.done))), repetitions,
+            lambda question: self.decided.append((question.title["en"], len(self.done))), repetitions, open_suite,
         )  # fmt: skip
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
@@ -239,6 +240,20 @@ def test_a_claim_goes_on_until_it_has_a_verdict(tmp_path: Path) -> None:
     )  # fmt: skip
     bench.judged = lambda asked: len(bench.done) >= 6
     assert bench.go(bench.rounds([claim])) == {cell: 6}
+
+
+@pytest.mark.parametrize(
+    ("left_s", "decided_after", "trials"), [(10_000, 3, 3), (10_000, 12, 12), (10_000, 999, 24), (119, 999, 3)]
+)
+def test_a_suite_that_an_extra_calls_open_gets_whole_rounds_up_to_its_next_look(
+    tmp_path: Path, left_s: float, decided_after: int, trials: int
+) -> None:
+    bench = Bench(tmp_path, left_s=left_s)
+    asked = bench.compare("clear", 1.0, 2.0)
+    counts = bench.go(bench.rounds([asked], open_suite=lambda: "bench" * (len(bench.done) < 2 * decided_after)))
+    # 119 s have six trials, and not all of the next six.
+    assert {*counts.values()} == {trials}
+    assert {*bench.go(bench.rounds([asked], open_suite=lambda: "another")).values()} == set()
 
 
 @pytest.mark.parametrize("status", ["unsupported", "out_of_memory", "failed", "timeout"])

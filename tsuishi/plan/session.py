@@ -73,6 +73,8 @@ class Session:
     extras: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     # Gives the sentences of a report on the questions that a run has decided so far, by the question's id.
     decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
+    # Gives the suite whose cases all need one more look, by the trials that a run has so far; empty: no suite does.
+    open_suite: Callable[[Path], str] = lambda run: ""
     # Gives the nodes of a cluster on which the settings have trials run; None: they run on this machine.
     nodes_of: Callable[[Settings], Nodes | None] = lambda settings: None
 

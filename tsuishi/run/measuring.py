@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
@@ -87,8 +87,8 @@ class Measuring:
                             progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
                         said.add(name)
 
-            more = session.choice.repetitions
-            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided, more))
+            more, open_suite = session.choice.repetitions, partial(session.open_suite, self.run.path)
+            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided, more, open_suite))
             return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
 
         try:

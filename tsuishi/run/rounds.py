@@ -1,7 +1,8 @@
 """Rounds: the choice of the next trial, as long as there is time.
 
 First every chosen case gets a trial, then more, up to three. Then each open question gets trials up to its next look,
-at 6, 12 and 24 trials. Then further questions follow. A run ends between trials: a trial starts only if it fits.
+at 6, 12 and 24 trials. Then further questions follow. At last all cases of a suite get whole rounds up to their next
+look, where an extra asks for them. A run ends between trials: a trial starts only if it fits.
 """
 
 import random
@@ -25,7 +26,7 @@ class Rounds:
 
     first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
     questions and trials that are added to the plan, before they are measured. decided: gets a question when it has
-    reached a look and needs no more trials.
+    reached a look and needs no more trials. open_suite: gives the suite whose cases all need one more look, or nothing.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Rounds:
         planned: Callable[[Sequence[PlannedQuestion], Sequence[PlannedTrial]], None],
         decided: Callable[[PlannedQuestion], None] = lambda asked: None,
         repetitions: int | None = None,
+        open_suite: Callable[[], str] = lambda: "",
     ) -> None:
         self.tally = tally
         self.asked = list(asked)
@@ -49,6 +51,7 @@ class Rounds:
         self._planned = planned
         self._decided = decided
         self._repetitions = repetitions or 0
+        self._open_suite = open_suite
         # The duration of every trial of this session, divided by its expected duration.
         self._pace: list[float] = []
         self._run_here = 0
@@ -102,9 +105,20 @@ class Rounds:
             if not more:
                 if self._repetitions > LOOKS[0]:
                     yield self._repetitions, self.asked
+                yield from self._whole_looks()
                 return
             self.asked += more
             yield LOOKS[0], more
+
+    def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion]]]:
+        """The further looks at all cases of the open suite, as long as there is time for all of them."""
+        for look in LOOKS[1:]:
+            suite = self._open_suite()
+            cells = {cell for cell, trial in self._first.items() if trial.case.suite == suite}
+            questions = [question for question in self.asked if cells.intersection(question.cells)]
+            if not questions or len(self._fitting(questions, lambda question: look)) < len(questions):  # noqa: B023
+                return
+            yield look, questions
 
     def expected_s(self, trial: PlannedTrial) -> float:
         """The seconds that a trial will take, at this session's pace."""

@@ -1,5 +1,6 @@
 """What a report says of the difference that its run was made to explain, whatever stands in its run.json."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ import pytest
 from tests.synthetic_run import TORCH, SyntheticRun, add_record, machine, training_case
 from tests.words import WORDS
 from tsuishi.base.language import speaking
+from tsuishi.extras.explain.design import ERROR, Bar
+from tsuishi.extras.explain.difference import Difference, explained
 from tsuishi.extras.explain.sections import summary_views
 from tsuishi.report.parts.blocks import Chart, Text, View
 from tsuishi.report.parts.wording import Table, worded
@@ -143,6 +146,30 @@ def test_settings_that_the_time_did_not_separate_are_one_factor(tmp_path: Path) 
     assert note.endswith("batch_size & layout: not separated, as the time was too short for more corners.")
     (view,) = views(of_corners(tmp_path / "other", {**asked, "together": ["batch_size", "no_such_axis"]}, FIRST, LAST))
     assert texts(view)[0].startswith("not to be computed: ")
+
+
+def test_bars_that_are_looked_at_several_times_count_the_trials_of_the_last_look_and_spend_its_share(
+    tmp_path: Path,
+) -> None:
+    def bars_of(name: str, trials: int, *, looks: bool) -> list[Bar]:
+        asked = {**ASKED, "looks": looks}
+        made = SyntheticRun(tmp_path / name, extras={"explain": asked})
+        for batch_size, repetition in itertools.product((16, 64), range(1, trials + 1)):
+            # The first three trials scatter, the others take twice as long.
+            factor = {1: 0.99, 2: 1.0, 3: 1.01}.get(repetition, 2.0)
+            samples = [("measure", index, 1, batch_size, batch_size / 160 * factor) for index in range(4)]
+            made.add(training_case(batch_size), TORCH, samples, repetition=repetition)
+        return explained(Evidence([made.finish()], (), WORDS), Difference.model_validate(asked)).bars
+
+    once, first, between, second = (
+        bars_of(f"run{trials}{looks}", trials, looks=looks)
+        for trials, looks in ((3, False), (3, True), (5, True), (6, True))
+    )
+    assert [bar.level for bar in once] == [ERROR / 2] * 2
+    assert [bar.level for bar in first] == [bar.level for bar in between] == [ERROR / 4] * 2
+    assert [bar.size.value for bar in between] == pytest.approx([bar.size.value for bar in first])
+    assert [bar.level for bar in second] == [ERROR / 8] * 2
+    assert second[1].size.value == pytest.approx(first[1].size.value + math.log(2) / 2, abs=0.01)
 
 
 def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:

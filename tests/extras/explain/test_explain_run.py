@@ -1,10 +1,12 @@
 """`invoke explain` for real: SciPy's convolutions of a source, with settings whose effect is known."""
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from subprocess import PIPE
 
@@ -16,6 +18,7 @@ from tests.job import invoke
 from tests.run.test_runner import wait_for
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Difference
+from tsuishi.specs.questions import LOOKS
 
 pytestmark = pytest.mark.runs
 
@@ -65,6 +68,20 @@ def test_without_settings_of_mine_those_that_the_number_does_not_state_are_measu
     assert "may differ: threads: usual in place of 1" in done.stdout
     assert re.search(r"^Mine is [\d.]+ \[.*\] times the printed 0.222 .* does not state threads: ", done.stdout, re.M)
     assert re.search(r"^\| threads \| .* \| usual in place of 1 \|$", done.stdout, re.M)
+
+
+def test_with_a_time_limit_rounds_follow_while_a_bar_is_undecided_up_to_a_look(tmp_path: Path) -> None:
+    done = explain(tmp_path / "check", "--mine", "threads=1", "--within", "75s")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (plan,) = tmp_path.glob("check/results/*/run.json")
+    counts = Counter(trial["case_id"] for trial in json.loads(plan.read_text())["plan"])
+    assert len(counts) == 2
+    (rounds,) = {*counts.values()}
+    assert rounds in LOOKS
+    table = re.findall(r"^\| (?:threads|remainder) \| .*? \| ([\w ]+) \|", done.stdout, re.M)
+    # Three rounds take about 10 s: where they decide nothing, there is time for a second look.
+    assert len(table) == 2
+    assert rounds > LOOKS[0] or "undecided" not in table
 
 
 @pytest.mark.parametrize(

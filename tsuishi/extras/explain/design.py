@@ -33,9 +33,9 @@ Members = tuple[str, ...]
 Corner = tuple[bool, ...]
 # A factor has no effect where it is certain to change the number by less than this.
 NO_EFFECT = Region(-math.log(1.03), math.log(1.03))
-# The error of all bars of an explanation together; each is looked at once, at an equal share (Bonferroni): of a bar it
-# cannot be false that it differs, and false that it has no effect. Holm's way would not do: bars without effect would
-# leave their shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
+# The error of all bars of an explanation together; each has an equal share (Bonferroni): of a bar it cannot be false
+# that it differs, and false that it has no effect. Holm's way would not do: bars without effect would leave their
+# shares to the others, and 11 in place of 5 of 100 explanations of nothing blamed something.
 ERROR = 0.05
 Finding = Literal["certain", "no effect", "undecided", "computed"]
 
@@ -94,13 +94,14 @@ def bars(
     device: Bar | None = None,
     *,
     apart: bool = False,
+    share: float = 1.0,
 ) -> list[Bar]:
     """The bars of a waterfall: the device, main effects, interactions (of three to seven factors), a remainder; pairs.
 
     terms: of the logarithm of the number, by corner, mine first and theirs last. printed: the number, above 0; or of
     two runs the logarithm of the second over the first: the remainder is this ratio over the ratio of both ends here.
     apart: the printed number may have the values of their end, and is not known to: no factor is a part of the sum, and
-    the remainder is that of my end.
+    the remainder is that of my end. share: of ERROR, which this look may spend.
     """
     every, count = list(terms), len(factors)
     signs = [{corner: -1.0 if corner[index] else 1.0 for corner in every} for index in range(count)]
@@ -126,12 +127,18 @@ def bars(
         depends = t("how far the effect of one depends on the other")
         named.append((" + ".join(pairs), t("their sum: they are not separated") if len(pairs) > 1 else depends))
         sizes.append(_sum({corner: 4 * sign / len(every) for corner, sign in zip(every, both, strict=True)}, terms))
-    level = ERROR / len(sizes)
+    level = ERROR * share / len(sizes)
     tested = [
         Bar(*words, size, _finding(size, level), level, number in parts)
         for number, (words, size) in enumerate(zip(named, sizes, strict=True))
     ]
     return [device, *tested] if device else tested
+
+
+def are_decided(found: Sequence[Bar], factors: Sequence[Factor]) -> bool:
+    """Whether the bars of all factors and of the sum are decided; pairs may be open."""
+    named = {factor.name for factor in factors}
+    return all(bar.finding != "undecided" for bar in found if bar.is_part or bar.name in named)
 
 
 def _remainder(mine: Term, theirs: Term, printed: float | Contrast, device: Bar | None) -> tuple[str, Contrast]:

@@ -21,6 +21,7 @@ from tsuishi.report.sections.beside_published import cases_of, terms_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.case import DEVICES, PROTOCOL, Value
+from tsuishi.specs.questions import LOOKS, look_at, share_of_look
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
@@ -68,7 +69,8 @@ class Difference(Record):
     `value`: in the unit of its quantity. `mine`: values of axes. `mine_in`, `theirs_in`: environments. `together`: the
     settings of which all or none were changed, as the time was too short. `limits`: of the printed card by its data
     sheet, else `why_no_limits`; `my_limits`: of my card, if a data sheet has it. `unsaid`: there are settings that the
-    printed number does not state; mine are usual, and its own may be those of `unsaid.may_be`.
+    printed number does not state; mine are usual, and its own may be those of `unsaid.may_be`. `looks`: trials are
+    added while a bar is undecided, so each look has a share of the error (tsuishi/specs/questions.py).
     """
 
     text: str
@@ -87,6 +89,7 @@ class Difference(Record):
     why_no_limits: str = ""
     between: Between | None = None
     unsaid: Unsaid | None = None
+    looks: bool = False
 
     @property
     def may_be(self) -> dict[str, Value]:
@@ -175,11 +178,13 @@ def explained(evidence: Evidence, asked: Difference) -> Explained:
 
 
 def _explained(evidence: Evidence, asked: Difference) -> Explained:
-    groups, terms, end, why = _first_measured(evidence, asked)
+    groups, corners_here, why = _first_measured(evidence, asked)
+    end = [*corners_here.values()][0 if asked.unsaid else -1]
+    terms, share = _at_last_look(evidence, asked, corners_here)
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
     factors = asked.factors(evidence.words.usual, groups)
-    found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None)
+    found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None, share=share)
     shift = math.log(asked.value) + (by_device.size.value if by_device else 0.0)
     left = [term.mean - shift for corner, term in terms.items() if not (by_device and _has(corner, groups, _PRECISION))]
     reached = sum(abs(each) <= NEAR for each in left), len(left)
@@ -192,19 +197,32 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
     return Explained(found, why_no_device, not_separated, factors, reached)
 
 
+def _at_last_look(
+    evidence: Evidence, asked: Difference, of: Mapping[Corner, "_Measured"]
+) -> tuple[dict[Corner, Term], float]:
+    """The terms of corners, and the share of the error: by the trials of the last look, where there are several."""
+    fewest = min(each.term.trials for each in of.values())
+    look = look_at(fewest) if asked.looks else 0
+    if not look:
+        return {corner: each.term for corner, each in of.items()}, share_of_look(LOOKS[0]) if asked.looks else 1.0
+    terms = evidence.terms_of_first(look)
+    keys = {corner: (each.case_id, each.column, asked.quantity) for corner, each in of.items()}
+    return {corner: terms[key] for corner, key in keys.items()}, share_of_look(look)
+
+
 def _has(corner: Corner, groups: Sequence[Members], axis: str) -> bool:
     """Whether a corner has their value of an axis."""
     return any(is_theirs and axis in group for is_theirs, group in zip(corner, groups, strict=True))
 
 
-def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, Term], "_End", str]:
-    """The first groups whose corners were all measured, their terms, their end, and why settings share a group."""
+def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, "_Measured"], str]:
+    """The first groups whose corners were all measured, their corners, and why settings share a group."""
     why = t("the time was too short for more corners") if asked.together else ""
     settings = len(asked.groups) - asked.has_two_environments
     # Without the settings that a number does not state, at least its remainder is known.
     for groups in (*groupings(asked.groups, settings), *([[]] if asked.unsaid else [])):
         try:
-            return groups, *_terms(evidence, asked, groups), why
+            return groups, _corners(evidence, asked, groups), why
         except _NotMeasured as missing:
             why, error = str(missing), missing
     raise UserError(f"not separable: {error}") from error
@@ -215,25 +233,25 @@ class _NotMeasured(Exception):
 
 
 @dataclass(frozen=True)
-class _End:
-    """The case with the printed settings, measured here: its place in the evidence, and its term."""
+class _Measured:
+    """A corner that was measured here: its place in the evidence, and its term."""
 
     case_id: str
     column: str
     term: Term
 
 
-def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> tuple[dict[Corner, Term], _End]:
-    """The terms of all corners, of one protocol, and their end. Raises _NotMeasured."""
+def _corners(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> dict[Corner, _Measured]:
+    """All corners, of one protocol. Raises _NotMeasured."""
     machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
     # By protocol and machine: all corners are of one.
-    by_corner: dict[Corner, dict[tuple[str, str], _End]] = {}
+    by_corner: dict[Corner, dict[tuple[str, str], _Measured]] = {}
     for corner, (settings, environment) in asked.corners(groups).items():
-        found: dict[tuple[str, str], _End] = {}
+        found: dict[tuple[str, str], _Measured] = {}
         for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **settings}):
             if evidence.selectable(column)[ENVIRONMENT] == environment:
                 key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
-                found.setdefault(key, _End(case_id, column, term))
+                found.setdefault(key, _Measured(case_id, column, term))
         if not found:
             why = _why_none(evidence, {**asked.axes, **settings}, environment)
             raise _NotMeasured(f"{asked.no_number_of(settings, environment)}: {why}")
@@ -242,7 +260,7 @@ def _terms(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> 
     one = next((each for each in end if all(each in found for found in by_corner.values())), None)
     if one is None:
         raise _NotMeasured("no protocol measured all combinations of settings on one machine")
-    return {corner: found[one].term for corner, found in by_corner.items()}, end[one]
+    return {corner: found[one] for corner, found in by_corner.items()}
 
 
 def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment: str) -> str:
@@ -259,7 +277,7 @@ def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment:
     return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run"
 
 
-def _of_device(evidence: Evidence, asked: Difference, end: _End) -> Bar | None:
+def _of_device(evidence: Evidence, asked: Difference, end: _Measured) -> Bar | None:
     """The bar of the device, in the direction of the number; None where something was not measured."""
     trials = ok_rows(evidence.results.trials)
     here = trials[(trials["case_id"] == end.case_id) & (trials["column"] == end.column)].iloc[0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from tsuishi.base.errors import UserError
 from tsuishi.commands import check
@@ -68,7 +69,9 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
         say(f"too little time to separate {', '.join(fitting.together)}: they are one factor; --within none separates")
     for text in fitting.unsaid.left_out if fitting.unsaid else ():
         say(f"not measured: {text}")
-    sub.session = replace(sub.session, extras={NAME: fitting.content()})
+    fitting = fitting.model_copy(update={"looks": sub.session.is_limited})
+    open_suite = partial(folder.open_suite, fitting)
+    sub.session = replace(sub.session, extras={NAME: fitting.content()}, open_suite=open_suite)
     run = check.reported_run(sub)
     if run is None:
         return

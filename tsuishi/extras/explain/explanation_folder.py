@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import tomlkit
 
@@ -11,14 +12,16 @@ from tsuishi.base.errors import UserError
 from tsuishi.commands import check
 from tsuishi.commands.chain import Chain
 from tsuishi.extras.explain import device, unsaid
-from tsuishi.extras.explain.design import FULL
-from tsuishi.extras.explain.difference import NAME, Difference, Unsaid
+from tsuishi.extras.explain.design import FULL, are_decided
+from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
 from tsuishi.plan.choice import choose
 from tsuishi.plan.planning import measurable
 from tsuishi.report.sections.beside_published import cases_of
+from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.environment import select_environments
 from tsuishi.specs.suite import read_suite
+from tsuishi.verdicts.evidence import evidence_of
 
 # Rounds without --repetitions.
 _ROUNDS = "3"
@@ -135,6 +138,14 @@ class ExplanationFolder:
             return next(filter(None, map(reasons.get, self.protocols(usual))), "")
 
         return unsaid.chosen(values, why)
+
+    def open_suite(self, asked: Difference, run: Path) -> str:
+        """The suite of corners, where the trials of a run so far leave a bar undecided; else nothing."""
+        try:
+            found = explained(evidence_of(RunDirectory(run), self.inner.suites, self.inner.published), asked)
+        except UserError:  # the report says why
+            return ""
+        return "" if are_decided(found.bars, found.factors) else self.suite
 
     def protocols(self, refused: Mapping[str, str]) -> list[str]:
         """The protocols that may give the number, of those that can run; refused: the reasons with usual settings.

@@ -146,8 +146,13 @@ def _sentence(found: Sequence[Bar], asked: Difference) -> str:
         )
     else:
         said = _of_number(found, asked, whole, parts if settings else "")
-    others = ", ".join(bar.name for bar in settings if bar not in named)
-    return prose([said, t("Not certain: {names}.", names=others) if others else ""])
+    no_effect = ", ".join(bar.name for bar in settings if bar.finding == "no effect")
+    undecided = ", ".join(bar.name for bar in settings if bar.finding == "undecided")
+    of_others = [
+        t("No effect: {names}.", names=no_effect) if no_effect else "",
+        t("Undecided: {names}.", names=undecided) if undecided else "",
+    ]
+    return prose([said, *of_others])
 
 
 def _of_number(found: Sequence[Bar], asked: Difference, whole: str, parts: str) -> str:
