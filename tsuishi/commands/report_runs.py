@@ -46,17 +46,21 @@ def report(chain: Chain) -> None:
 
 
 def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
-    """The runs that `--baseline` names: a file is read by an extra, under the new folder `into`."""
-    runs: list[RunDirectory] = []
+    """The runs that `--baseline` names, those of archives under the new folder `into`."""
     into.mkdir()
-    for number, name in enumerate(chain.options.paths("baseline")):
-        path = expanded(name)
-        readers = extras.given("runs", "runs_of") if path.is_file() else ()
-        for runs_of in readers:
-            runs += runs_of(chain.session, path, into / str(number))
-        if not readers:
-            runs.append(directory.open_run(chain.session.settings.results, name))
-    return runs
+    names = enumerate(chain.options.paths("baseline"))
+    return [run for number, name in names for run in named_runs(chain.session, name, into / str(number))]
+
+
+def named_runs(session: Session, name: str, into: Path) -> list[RunDirectory]:
+    """The run of an id or a folder; of a file the runs that an extra reads, into a new folder.
+
+    Raises UserError where there is none.
+    """
+    path = expanded(name)
+    readers = extras.given("runs", "runs_of") if path.is_file() else ()
+    found = [run for runs_of in readers for run in runs_of(session, path, into)]
+    return found if readers else [directory.open_run(session.settings.results, name)]
 
 
 def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[RunDirectory] = ()) -> None:

@@ -84,6 +84,23 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
     assert rows[0].endswith("measure with one version of the code")
 
 
+def test_a_run_may_be_in_an_archive_that_has_no_other(tmp_path: Path) -> None:
+    pytest.importorskip("tsuishi.extras.handover")
+    root = checkout(tmp_path, "ok")
+    run(root, "first")
+    run(root, "again")
+    names = sorted(path.name for path in (root / "results").iterdir())
+    for archived in (names[-1], ",".join(names)):
+        done = invoke(root, "archive", "--run", archived, "--to", str(tmp_path / f"{archived.count(',')}.zip"))
+        assert done.returncode == 0, done.stdout + done.stderr
+    found = invoke(root, "explain", names[0], "--beside", str(tmp_path / "0.zip"))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert re.search(r"^the second takes \S+ times as long as the first: one case, host$", found.stdout, re.M)
+    assert "their records do not differ" in found.stdout
+    several = invoke(root, "explain", names[0], "--beside", str(tmp_path / "1.zip"))
+    assert several.stderr.endswith("1.zip has 2 runs: unpack it, and name the folder of one\n")
+
+
 def test_a_run_is_set_beside_the_folder_of_a_report(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     run(root, "first")

@@ -7,13 +7,16 @@ differs most, or that --row names: as both runs had them, and in mixtures.
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple, cast
 
 from pydantic import ValidationError
 
+from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.check import Found
+from tsuishi.commands.report_runs import named_runs
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
@@ -23,7 +26,7 @@ from tsuishi.extras.explain.difference import Between, Difference
 from tsuishi.extras.explain.suspects import CPUS, SUSPECTS, beside_trials, suspects
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text
-from tsuishi.results.directory import open_run
+from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import read_environments
@@ -57,9 +60,14 @@ def explain_runs(chain: Chain) -> None:
 
     Raises UserError where they share no case, and where what can be set cannot be measured.
     """
-    results, words, say = chain.session.settings.results, chain.session.words, chain.session.screen.say
+    with files.private_folder() as folder:
+        _explain_runs(chain, folder)
+
+
+def _explain_runs(chain: Chain, folder: Path) -> None:
+    words, say = chain.session.words, chain.session.screen.say
     names = chain.options.text("table"), chain.options.text("beside")
-    one, other = (Evidence([open_run(results, name)], (), words) for name in names)
+    one, other = (Evidence([_run(chain, name, folder / str(number))], (), words) for number, name in enumerate(names))
     pairs = _pairs_of_environments(one, other)
     shared = [each for pair in pairs for each in _shared(one, other, pair)]
     if not shared:
@@ -84,6 +92,14 @@ def explain_runs(chain: Chain) -> None:
     assert asked.between is not None
     asked = asked.model_copy(update={"between": asked.between.model_copy(update={"suspects": tuple(found[:1000])})})
     explaining.measure(chain, _found(chain, one, other, chosen, asked), asked)
+
+
+def _run(chain: Chain, name: str, into: Path) -> RunDirectory:
+    """The run of an id, a folder or an archive. Raises UserError for an archive of several."""
+    run, *others = named_runs(chain.session, name, into)
+    if others:
+        raise UserError(f"{name} has {1 + len(others)} runs: unpack it, and name the folder of one")
+    return run
 
 
 def _found(chain: Chain, one: Evidence, other: Evidence, chosen: Shared, asked: Difference) -> Found:
