@@ -100,6 +100,16 @@ def test_scatter_is_pooled_over_names_and_runs_by_degrees_of_freedom(tmp_path: P
     assert [again.has_scatter(name) for name in ("steps of tf", "unknown")] == [True, False]
 
 
+def test_the_change_by_a_setting_is_the_median_of_what_was_measured_here(tmp_path: Path) -> None:
+    history = History(tmp_path, "here")
+    for times in (1.0, 4.0, 2.0):
+        history.learn_change("conv2d cpu threads=1", times)
+    history.keep()
+    kept = History(tmp_path, "here")
+    assert kept.change("conv2d cpu threads=1") == 2.0
+    assert kept.change("conv2d cpu threads=2") is None
+
+
 def test_a_resumed_run_replaces_its_scatter_and_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
     here = history(tmp_path)
     here.learn_scatter("steps", "a", 1.0, 4)

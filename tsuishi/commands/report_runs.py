@@ -162,7 +162,8 @@ def report_folder(session: Session, runs: Sequence[RunDirectory], name: str) -> 
 def _learn(session: Session, runs: Sequence[RunDirectory], took_s: float) -> None:
     """Remember the duration of the report, if it is of a run of minutes."""
     if len(runs) == 1 and len(runs[0].finished_folders()) <= _TRIALS_OF_MINUTES:
-        session.learn("report", took_s)
+        with session.learning() as history:
+            history.learn("report", took_s)
 
 
 def _time_taken(chain: Chain) -> Iterator[str]:

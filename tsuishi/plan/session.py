@@ -1,8 +1,8 @@
 """The session of a command: its settings, choice, screen, checkout and clock, and what they give."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -139,10 +139,11 @@ class Session:
         cache = self.settings.cache
         return History(cache, self.machine) if self.nodes else history_here(cache, self.machine, self.nvml)
 
-    def learn(self, name: str, took_s: float) -> None:
-        """Remember a duration in seconds. The file is read again, because a resumed run may have written to it."""
+    @contextmanager
+    def learning(self) -> Iterator["History"]:
+        """The history, to add to and keep. The file is read again, because a run may have written to it."""
         history = self._history()
-        history.learn(name, took_s)
+        yield history
         history.keep()
 
     @property

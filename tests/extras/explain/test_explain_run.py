@@ -25,7 +25,8 @@ pytestmark = pytest.mark.runs
 
 def start(folder: Path, *words: str) -> "subprocess.Popen[str]":
     given = {name: value for name, value in os.environ.items() if not name.startswith("INVOKE_")}
-    given |= {"INVOKE_TSUISHI_EXCLUSIVE_ON": os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]}
+    kept = ("INVOKE_TSUISHI_EXCLUSIVE_ON", "INVOKE_TSUISHI_CACHE")
+    given |= {name: os.environ[name] for name in kept if name in os.environ}
     command = [sys.executable, "-m", "invoke", "explain", "conv2d-gce", "--row", "SciPy", "--in", str(folder)]
     command += ["--env", "host", "--engine", "host", "--host-python", sys.executable, *words]
     return subprocess.Popen(command, cwd=REAL.root, env=given, stdout=PIPE, stderr=PIPE, text=True)
@@ -62,9 +63,15 @@ def test_a_tenth_of_the_images_explains_a_tenth_of_the_time(tmp_path: Path) -> N
     assert sentence in (tmp_path / "again" / "reports" / page.name / "report.json").read_text()
 
 
-def test_without_settings_of_mine_those_that_the_number_does_not_state_are_measured(tmp_path: Path) -> None:
+def test_without_settings_of_mine_those_that_the_number_does_not_state_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INVOKE_TSUISHI_CACHE", str(tmp_path / "cache"))
     done = explain(tmp_path / "check", "--repetitions", "2")
     assert done.returncode == 0, done.stdout + done.stderr
+    (history,) = tmp_path.glob("cache/history/*.json")
+    changes = json.loads(history.read_text())["changes"]
+    assert {name: len(times) for name, times in changes.items()} == {"conv2d cpu threads=1": 1}
     assert "may differ: threads: usual in place of 1" in done.stdout
     assert re.search(r"^Mine is [\d.]+ \[.*\] times the printed 0.222 .* does not state threads: ", done.stdout, re.M)
     assert re.search(r"^\| threads \| .* \| usual in place of 1 \|$", done.stdout, re.M)
