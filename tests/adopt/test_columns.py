@@ -495,3 +495,91 @@ def test_cores_beside_a_column_of_hardware_are_no_setting(header: str, cells: st
             f"{header},model,batch_size,images/s\n{cells},resnet50,8,500\n", "results.csv", case={"mode": "inference"}
         )
         assert numbers(alone)[0][0] == case("inference", 8, cpus=int(cells))
+
+
+def test_cells_of_other_units_than_most_are_refused() -> None:
+    """Rows of one table are of other work: images, frames, tokens."""
+    text = """| Task | Model | Batch Size | Training Speed | Memory Usage |
+|--|--|--|--|--|
+| Image Classification | ResNet-50 | 32 | 180 img/sec | 6.2GB |
+| Object Detection | YOLO v8 | 16 | 45 samples/s | 7.8GB |
+| Text Generation | GPT-2 Small | 8 | 2.1K tokens/sec | 4.5GB |
+| Image Classification | VGG16 | 32 | 3.2 sec/image | 5.9GB |
+"""
+    found = adopted(text)
+    assert numbers(found) == [(case("training", 32), "throughput_images_per_s", 180, "unnamed-hardware")]
+    assert taken(found)["Task"] == "not read"
+    assert found.refused()["unit", "3.2 sec/image"] == 1
+    text = "| Platform | Model | Precision | Latency |\n|--|--|--|--|\n| Jetson Orin Nano | ResNet18 | FP32 | 45ms |\n"
+    text += (
+        "| Cloud (A10G) | ResNet18 | FP32 | 5ms + 50-200ms network |\n| Jetson AGX Orin | ResNet50 | FP32 | 12ms |\n"
+    )
+    found = adopted(text, case={"batch_size": 1})
+    # Nobody prints the latency of training.
+    assert numbers(found) == [
+        (case("inference", 1, model="resnet18"), "step_s", 0.045, "jetson-orin-nano"),
+        (case("inference", 1), "step_s", 0.012, "jetson-agx-orin"),
+    ]
+    assert found.refused() == {("unit", "5ms + 50-200ms network"): 1}
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("Latency (p99)", "2.3ms"),
+        ("Training time (s)", "174.54"),
+        ("Total time (s)", "180"),
+        ("Time (min)", "3.1"),
+        ("Epochs | Time (s)", "4 | 174.54"),
+    ],
+)
+def test_percentiles_and_times_of_whole_trainings_are_no_steps(header: str, cells: str) -> None:
+    bars = "--|" * (2 + len(cells.split("|")))
+    found = adopted(f"| Model | Batch Size | {header} |\n|{bars}\n| ResNet-18 | 16 | {cells} |\n")
+    assert numbers(found) == []
+    assert taken(found)[header.rpartition("| ")[2]] == "not read"
+    assert ("no mean of whole steps") in [why for *_, why in found.evidence]
+
+
+def test_training_time_in_ms_is_of_a_step_and_a_time_of_an_image_is_a_rate() -> None:
+    text = "| Model | Batch Size | Training time (ms) | Time per image (ms) | train [ms/img] |\n|--|--|--|--|--|\n"
+    found = adopted(text + "| ResNet-18 | 16 | 80 | 5 | 4 |\n")
+    assert [(quantity, value) for _, quantity, value, _ in numbers(found)] == [
+        ("step_s", 0.08),
+        ("throughput_images_per_s", 200),
+        ("throughput_images_per_s", 250),
+    ]
+
+
+def test_batches_and_cores_in_headers_and_precisions_by_their_cells() -> None:
+    text = """| model | Type | bs=1 | bs=4 |
+|--|--|--|--|
+| resnet18 | fp32 | 5.1ms | 6.0ms |
+| resnet50 | int8 | 7.8ms | 13.6ms |
+"""
+    found = adopted(text, case={"mode": "inference"})
+    assert [(axes["batch_size"], value) for axes, _, value, _ in numbers(found)] == [(1, 0.0051), (4, 0.006)]
+    assert found.refused() == {("precision", "int8"): 2}
+    text = "| Model | Format | 1 Core (ms) | 2 Cores (ms) | 4 Core/ms |\n|--|--|--|--|--|\n"
+    text += "| resnet18 | FP32 | 39.3 | 22.2 | 13.5 |\n| resnet50 | INT8 | 92.0 | 52.7 | 32.3 |\n"
+    found = adopted(text, case={"batch_size": 1, "mode": "inference"})
+    assert [(axes["cpus"], value) for axes, _, value, _ in numbers(found)] == [(1, 0.0393), (2, 0.0222), (4, 0.0135)]
+    assert found.refused() == {("precision", "INT8"): 3}
+
+
+def test_indices_of_gpus_are_no_counts_and_a_second_column_of_a_quantity_says_why_it_is_not_read() -> None:
+    text = "| GPU | total images/sec | memoryClockRate (GHz) |\n|--|--|--|\n"
+    text += "| 0 | 1561.745 | 1.7715 |\n| 1 | 1321.96 | 1.68 |\n"
+    found = adopted(text, case={"batch_size": 64, "model": "vgg16"})
+    assert [axes.get("devices", 1) for axes, *_ in numbers(found)] == [1, 1]
+    text = "| Network | batch | fused (ms/step) | unfused (ms/step) |\n|--|--|--|--|\n| VGG16 | 64 | 22.97 | 25.01 |\n"
+    found = adopted(text)
+    assert [value for _, _, value, _ in numbers(found)] == [0.02297]
+    why = {text: why for text, _, why in found.evidence}
+    assert why["unfused (ms/step)"] == "an earlier column has this quantity, and no axis tells them apart"
+
+
+def test_the_facts_that_a_site_has_of_a_page_are_no_heading() -> None:
+    page = "---\ntitle: RTX 2060 Super for Machine Learning\ntags: [RTX 2060 Super, gpu]\n---\n\n"
+    text = "| Model | batch | images/sec |\n|--|--|--|\n| ResNet50 | 32 | 181.88 |\n"
+    assert [hardware for *_, hardware in numbers(adopted(page + text))] == ["unnamed-hardware"]

@@ -1,11 +1,13 @@
 """From files with tables to a source: what each column holds, which numbers are cases here, and which are not."""
 
 import hashlib
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.headers import ColumnMap, batch_by_arithmetic, column_map
+from tsuishi.adopt.headers import NEAR, ColumnMap, column_map
+from tsuishi.adopt.printed_quantities import IMAGES, STEP, header_words
 from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, named_facts
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
@@ -13,7 +15,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
-from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
+from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, number_in, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library
@@ -183,7 +185,7 @@ def _adopt_table(
     common = {axis: value for axis, text in proposed.common.items() if (value := values(axis, text)) is not None}
     named.refused += [f"{axis} {text}" for axis, text in proposed.common.items() if axis not in common]
     case = {axis: value for axis, value in {**named.case, **common, **said.case}.items() if axis not in held}
-    if BATCH_SIZE not in held | {*case} and (batch := batch_by_arithmetic(table.grid, proposed)):
+    if BATCH_SIZE not in held | {*case} and (batch := _batch_by_arithmetic(table.grid, proposed)):
         case[BATCH_SIZE] = batch
         named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
     table.unread = _unread(table, held | {*case}, {*said.case} | ({"framework"} if said.framework else set()))
@@ -196,6 +198,8 @@ def _adopt_table(
     for axis in _AXES:
         if axis not in case and axis not in held:
             value = _assumed(axis, case, held, framework, words)
+            if axis == "mode" and any("latency" in header_words(name) for name in table.grid.header):
+                value = "inference"  # nobody prints the latency of training
             if value is not None:
                 case[axis] = value
                 table.assumed.append(f"{axis} = {value}")
@@ -265,3 +269,18 @@ def _number_cells(table: AdoptedTable) -> int:
     others = {column.name for column in table.proposed.columns if not table.proposed.is_quantity(column)}
     places = [index for index, name in enumerate(table.grid.header) if name not in others]
     return sum(row[place][:1].isdigit() for row in table.grid.rows for place in places if place < len(row))
+
+
+def _batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
+    """The batch size that rate x time is in every row; 0 where the rows differ, or either is not in the table."""
+    places = {column.holds: column for column in proposed.columns}
+    if not {IMAGES, STEP} <= places.keys():
+        return 0
+    found = []
+    for row in grid.rows:
+        if len(row) == len(grid.header):
+            rate, time = (row[grid.header.index(places[holds].name)] for holds in (IMAGES, STEP))
+            if (images := number_in(rate, proposed.decimal)) and (step := number_in(time, proposed.decimal)):
+                found.append(places[IMAGES].converted(images) * places[STEP].converted(step))
+    batch = round(statistics.median(found)) if found else 0
+    return batch if batch and all(abs(each / batch - 1) < NEAR for each in found) else 0

@@ -5,20 +5,20 @@ import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tsuishi.adopt.given_columns import given_column
 from tsuishi.adopt.printed_quantities import (
     IMAGES,
     STEP,
     PrintedQuantity,
     header_words,
     is_no_mean,
-    is_unit_of_column,
+    is_of_whole,
     quantity_of,
     quantity_of_headings,
     quantity_of_unit,
     units_in,
 )
 from tsuishi.adopt.printed_values import PrintedValues, is_hardware, is_hardware_alone
-from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
@@ -38,14 +38,13 @@ _RATED = re.compile(r"\b(?:throughput|speed|rate|performance)\b")
 # What a time without a unit may be in: the factor to seconds.
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 # How far rate x time may be from the batch, where a column of times tells its unit by that.
-_NEAR = 0.05
-# Factors of axes and facts: parameters in millions.
-_FACTORS = {"": 1.0, "k": 1e3, "M": 1e6}
+NEAR = 0.05
 # More columns that differ in one value alone are said in one line.
 _MOST_LISTED = 3
 # A quantity, and who says it.
 _Said = tuple[PrintedQuantity, str]
 _AS_GIVEN = "as given"
+_EPOCHS_HEADER = re.compile(r"(?:# ?|num(?:ber)? ?(?:of )?)?epochs")
 # Headers of columns with the hardware of a row.
 _HARDWARE_HEADER = re.compile(
     r"(?:(?:gpus?|devices?|hardware|host|machine|system|platform|cards?|accelerator|processor|cpu)"
@@ -72,6 +71,8 @@ class ColumnMap:
     # The library that has most of the networks that suites have not.
     library: str = ""
     decimal: numerals.Decimal = "."
+    # Whether it has a column of epochs: a time in seconds is that of a whole training.
+    of_trainings: bool = False
     # Texts of axes in headers that hold for the whole table.
     common: dict[str, str] = field(default_factory=dict)
     evidence: list[Taken] = field(default_factory=list)
@@ -126,7 +127,8 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
     given: what a person says of columns by header; `all`: of those whose headers are values of axes, or hardware.
     Without `all`, the nearest heading with a unit says it. Raises UserError.
     """
-    proposed = ColumnMap(decimal=_decimal_of(grid))
+    of_trainings = any(map(_EPOCHS_HEADER.fullmatch, map(header_words, grid.header)))
+    proposed = ColumnMap(decimal=_decimal_of(grid), of_trainings=of_trainings)
     cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
     said = _said(grid, given, words)
     unsure: list[int] = []
@@ -137,7 +139,9 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             unsure.append(index)
     _leave_out_cores_of_hardware(proposed, [grid.header[index] for index in unsure], words)
     of_all = _of_all(grid, given, words)
-    headers = {index: named.within(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)}
+    headers = {
+        index: named.in_header(grid.header[index]) for index in sorted(unsure, key=lambda index: index not in said)
+    }
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
     takes_all = {
         index
@@ -257,30 +261,6 @@ def _across(proposed: ColumnMap, grid: Grid) -> None:
     proposed.evidence.append(Taken(headers, f"{first.holds}{unit}, headers are values of {axis}", why))
 
 
-def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
-    """A column as a person says it: a unit; or an axis or a quantity, and its unit if it differs. Raises UserError."""
-    holds, _, unit = text.strip().partition(" ")
-    known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS}
-    if holds not in known and is_unit_of_column(text) and (of_unit := quantity_of_unit(header_words(text))):
-        quantity, scale, inverse = of_unit
-        return PrintedColumn(name=name, holds=quantity, scale=scale, inverse=inverse)
-    if holds not in known:
-        near = str(unknown("unit, axis or quantity", holds, known)).partition("known: ")[0]
-        raise UserError(f"--columns: {near}units are as images/s, ms, it/s; suites/ describes axes and quantities")
-    if holds not in words.quantities:
-        if unit not in _FACTORS:
-            raise UserError(f"--columns: {unknown(f'factor of {holds}', unit, _FACTORS)}")
-        return PrintedColumn(name=name, holds=holds, scale=_FACTORS[unit])
-    if not unit:
-        return PrintedColumn(name=name, holds=holds)
-    units = numerals.printed_units(words.quantities[holds].unit)
-    units |= {text: (factor, True) for text, factor in {"it/s": 1.0, "batches/s": 1.0}.items() if holds == STEP}
-    if unit not in units:
-        raise UserError(f"--columns: {unknown(f'unit of {holds}', unit, units)}")
-    factor, inverse = units[unit]
-    return PrintedColumn(name=name, holds=holds, scale=factor, inverse=inverse)
-
-
 def _fact_or_axis(
     proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedValues, words: Vocabulary
 ) -> bool:
@@ -290,13 +270,16 @@ def _fact_or_axis(
     unknown = [cell for cell in cells if named(MODEL, cell) is None]
     known = len(cells) - len(unknown)
     library, of_library = named.library_of(unknown)
-    numbers = list(filter(None, (number_in(cell, proposed.decimal) for cell in cells)))
+    printed = [number_in(cell, proposed.decimal) for cell in cells]
+    numbers = list(filter(None, printed))
     if not proposed.holds(MODEL) and (known + of_library) * 2 > len(cells) and not numbers:
         why = f"{known} of {len(cells)} cells are networks here"
         if library:
             proposed.library, why = library, f"{why}, {of_library} more of {names_of(library)[0]}"
         proposed.take(PrintedColumn(name=name, holds=MODEL), why)
         return True
+    by_cells = "" if numbers else named.axis_of([*filter(None, cells)])
+    found = by_cells or found
     # A column "Model" may be of processors, a column "GPU" of their names, a column "batch" of times.
     is_words = found in words.axes and not words.axes[found].is_number
     # "16bit" is a number with a unit elsewhere.
@@ -304,9 +287,11 @@ def _fact_or_axis(
     if not found or proposed.holds(found) or (is_words and are_numbers):
         return False
     is_count = found in (BATCH_SIZE, _PER_DEVICE, DEVICES) or (found in words.axes and words.axes[found].is_of_process)
-    if is_count and not numbers:
+    if is_count and (not numbers or (found == DEVICES and 0.0 in printed)):  # no count, but the indices of GPUs
         return False
     if found == MODEL and not known and plain in ("architecture", "arch", "name"):
+        return False
+    if plain == "task" and all(named(found, cell) is None for cell in cells):  # "Object Detection"
         return False
     if found == MODEL and not known and sum(map(is_hardware, cells)) * 2 > len(cells):
         return False
@@ -321,7 +306,7 @@ def _fact_or_axis(
         also: dict[str, Axes] = {
             text: {STRATEGY: ALONE} for text in cells if found == DEVICES and number_in(text, proposed.decimal) == 1
         }
-        proposed.take(PrintedColumn(name=name, holds=found, also=also), "the header")
+        proposed.take(PrintedColumn(name=name, holds=found, also=also), "its cells" if by_cells else "the header")
     return True
 
 
@@ -334,11 +319,14 @@ def _quantity(
     of_all: _Said | None,
 ) -> bool:
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
-    quantity, why = quantity_of(name), "the unit in its header"
-    units = units_in(cells) if quantity is None else set()
-    if len(units) == 1:
-        (printed,) = units
-        quantity, why = quantity_of_unit(printed), f"the unit in its cells: {printed}"
+    quantity, why = None if proposed.of_trainings and is_of_whole(name) else quantity_of(name), "the unit in its header"
+    units = [] if quantity or is_no_mean(name) else units_in(cells)
+    unit = next(filter(quantity_of_unit, units), "")
+    read = tuple(each for each in units if unit and quantity_of_unit(each) == quantity_of_unit(unit))
+    if unit:
+        others = ", ".join(each for each in units if each not in read)
+        why = f"the unit in its cells: {', '.join(read)}{others and f' (not {others})'}"
+        quantity = quantity_of_unit(unit)
     if quantity is None and of_all and (case or hardware) and (of_all[1] == _AS_GIVEN or not units):
         quantity, why = of_all
     same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]
@@ -346,7 +334,7 @@ def _quantity(
         return False
     holds, scale, inverse = quantity
     column = PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, case=dict(case), hardware=hardware)
-    proposed.take(column, why)
+    proposed.take(column.model_copy(update={"units": read if len(read) < len(units) else ()}), why)
     return True
 
 
@@ -372,29 +360,17 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
         ratios = [rate * time / batch for rate, time, batch in found if rate and time and batch]
         middle = statistics.median(ratios) if ratios else 0.0
         for unit, seconds in _TIMES.items():
-            holding = sum(abs(ratio * seconds - 1) < _NEAR for ratio in ratios)
-            if ratios and abs(middle * seconds - 1) < _NEAR:
+            holding = sum(abs(ratio * seconds - 1) < NEAR for ratio in ratios)
+            if ratios and abs(middle * seconds - 1) < NEAR:
                 why = f"in {unit}, rate x time is the batch size in {holding} of {len(ratios)} rows"
                 proposed.take(PrintedColumn(name=name, holds=STEP, scale=seconds), why)
                 return
-    if is_no_mean(name):
+    if is_no_mean(name) or (proposed.of_trainings and is_of_whole(name)):
         proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
+        return
+    if quantity_of(name):
+        proposed.evidence.append(Taken(name, "", "an earlier column has this quantity, and no axis tells them apart"))
         return
     of = "images/s" if _RATED.search(header_words(name)) else "ms" if _TIMED.search(header_words(name)) else ""
     without = f'no unit in its header: --columns "{name}={of}"' if of else "not known"
     proposed.evidence.append(Taken(name, "", without))
-
-
-def batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
-    """The batch size that rate x time is in every row; 0 where the rows differ, or either is not in the table."""
-    places = {column.holds: column for column in proposed.columns}
-    if not {IMAGES, STEP} <= places.keys():
-        return 0
-    found = []
-    for row in grid.rows:
-        if len(row) == len(grid.header):
-            rate, time = (row[grid.header.index(places[holds].name)] for holds in (IMAGES, STEP))
-            if (images := number_in(rate, proposed.decimal)) and (step := number_in(time, proposed.decimal)):
-                found.append(places[IMAGES].converted(images) * places[STEP].converted(step))
-    batch = round(statistics.median(found)) if found else 0
-    return batch if batch and all(abs(each / batch - 1) < _NEAR for each in found) else 0

@@ -1,9 +1,11 @@
 """The quantity and its unit in what people print: a header, a cell, a heading."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tsuishi.specs import numerals
+from tsuishi.specs.printed_table import unit_of_cell
 
 STEP, IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
 
@@ -16,15 +18,20 @@ _TIME_EACH = re.compile(
     r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min)\)? ?(?:/|per) ?(?:inference |training )?"
     r"(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
 )
-_UNIT = re.compile(r"[(\[ ,](?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
+_OF_IMAGE = r"(?:/|per) ?(?:images?|imgs?|samples?|frames?|pictures?|examples?)\b"
+_TIME_OF_IMAGE = re.compile(
+    rf"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?) ?{_OF_IMAGE}"
+    rf"|{_OF_IMAGE}.*[(\[ ,](?P<last>ms|msecs?|us|µs|s|secs?|seconds?)[)\]]?$"
+)
+_UNIT = re.compile(r"(?:[(\[ ,]|/(?=ms$))(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
     r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|compile|load|loading|warm|first|speed-?up)\b"
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
 )
+# The time of a whole training or run; "training time (ms)" is of a step.
+_WHOLE = re.compile(r"\b(?:total|wall|elapsed|train(?:ing)?) ?(?:clock )?(?:run ?)?time\b|\btime to\b")
 _EPOCH = re.compile(r"\bepochs?\b")
-# The unit in a cell: 31.3ms, 356 img/s.
-_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
 # A part of a heading that is a unit and nothing else; and words of headings of other quantities.
 _UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
 _OTHER_QUANTITY = re.compile(
@@ -47,8 +54,16 @@ def _without_scatter(header: str) -> str:
 
 
 def is_no_mean(header: str) -> bool:
-    """Whether a header is of times or rates that are no mean of a whole step."""
-    return _OTHER.search(_without_scatter(header)) is not None
+    """Whether a header is of times or rates that are no mean of a step."""
+    plain = _without_scatter(header)
+    return _OTHER.search(plain) is not None or (_WHOLE.search(plain) is not None and _time_of(plain) is None)
+
+
+def is_of_whole(header: str) -> bool:
+    """Whether a header is of a time in seconds or more, and names neither a step nor an epoch."""
+    plain = _without_scatter(header)
+    found = None if _RATE.search(plain) or _TIME_EACH.search(plain) else quantity_of(header)
+    return found is not None and found[0] == STEP and found[1] >= 1
 
 
 def quantity_of(header: str) -> PrintedQuantity | None:
@@ -67,10 +82,21 @@ def quantity_of(header: str) -> PrintedQuantity | None:
     if each := _TIME_EACH.search(plain):
         seconds = numerals.SECONDS[each["unit"]]
         return ("median_epoch_s" if each["what"] == "epoch" else STEP), seconds, False
-    if unit := _UNIT.search(plain):
-        seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
-        return ("median_epoch_s" if _EPOCH.search(plain) else STEP), seconds, False
-    return None
+    if of_image := _TIME_OF_IMAGE.search(plain):
+        unit = of_image["unit"] or of_image["last"]
+        return IMAGES, 1 / (numerals.SECONDS.get(unit) or numerals.SECONDS[unit.rstrip("s")]), True
+    return _time_of(plain)
+
+
+def _time_of(plain: str) -> PrintedQuantity | None:
+    """The time in a plain header that ends with its unit: of an epoch, or of a step; None of a whole training."""
+    unit = _UNIT.search(plain)
+    if unit is None:
+        return None
+    seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
+    if _EPOCH.search(plain):
+        return "median_epoch_s", seconds, False
+    return None if seconds > 1 or (seconds == 1 and _WHOLE.search(plain)) else (STEP, seconds, False)
 
 
 def quantity_of_unit(unit: str) -> PrintedQuantity | None:
@@ -89,9 +115,9 @@ def is_unit_of_column(text: str) -> bool:
     return is_unit(text) or plain in numerals.SECONDS or _TIME_EACH.fullmatch(plain) is not None
 
 
-def units_in(cells: Iterable[str]) -> set[str]:
-    """The units that stand behind the numbers of cells."""
-    return {unit[1].strip() for cell in cells if (unit := _CELL_UNIT.fullmatch(cell))}
+def units_in(cells: Iterable[str]) -> list[str]:
+    """The units that stand behind the numbers of cells, the most frequent first."""
+    return [unit for unit, _ in Counter(filter(None, map(unit_of_cell, cells))).most_common()]
 
 
 def quantity_of_headings(headings: Sequence[str]) -> tuple[PrintedQuantity | None, str]:

@@ -18,6 +18,8 @@ _COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
     BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
 }
+# Counts in the header of a column. In a heading, cores are those that a machine has.
+_COUNTS_IN_HEADER = {**_COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
 # Releases in a name or a heading.
 _RELEASES = {
     "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),
@@ -112,6 +114,21 @@ class PrintedValues:
             if value is not None and str(value) != text:
                 found[text] = value
         return found
+
+    def axis_of(self, texts: Sequence[str]) -> str:
+        """The axis of which all of these texts are values; empty without."""
+        known = {*map(plain, texts)}
+        return next((axis for axis, values in self._values.items() if known and known <= values.keys()), "")
+
+    def in_header(self, text: str) -> tuple[dict[str, str], str]:
+        """As `within`, and with counts: "bs=4", "2 GPUs", "4 cores (ms)"."""
+        counts: dict[str, str] = {}
+        for axis, pattern in _COUNTS_IN_HEADER.items():
+            if axis in self._axes and (count := pattern.search(text)):
+                counts[axis] = count[1]
+                text = f"{text[: count.start()]} {text[count.end() :]}"
+        case, left = self.within(text)
+        return counts | case, left if case or not counts else " ".join(left.split())
 
     def within(self, text: str) -> tuple[dict[str, str], str]:
         """The texts of axes in a header, by axis, and the words that are left.

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -42,7 +43,8 @@ def grids(name: str, text: str) -> list[Grid]:
     if kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text:
         from markdown_it import MarkdownIt
 
-        return _of_html(MarkdownIt("commonmark").enable("table").render(text))
+        page = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)  # without the facts that a site has of it
+        return _of_html(MarkdownIt("commonmark").enable("table").render(page))
     return _of_lines(text)
 
 

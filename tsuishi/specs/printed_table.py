@@ -29,6 +29,7 @@ PARAMETERS = "parameters"
 HARDWARE, WORDS = "hardware", "words"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
+_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 Axes = dict[str, Value]
@@ -40,7 +41,7 @@ class PrintedColumn(toml.Spec):
     holds: an axis; a quantity, in its unit after `scale`, or with `inverse` after 1 / x; the `hardware` of its row;
     the `parameters` of the network, which must be those of our network; or `words` for several axes.
     case: axes of its numbers, as printed. hardware: that of its numbers. also: further axes of rows with a printed
-    value, by that value.
+    value, by that value. units: of the cells that are read, where others have other units.
     """
 
     name: str
@@ -50,6 +51,7 @@ class PrintedColumn(toml.Spec):
     case: Axes = {}
     hardware: str = ""
     also: dict[str, Axes] = {}
+    units: tuple[str, ...] = ()
 
     def converted(self, printed: float) -> float:
         """A printed number in the unit of the quantity. Raises ZeroDivisionError for the inverse of 0."""
@@ -246,6 +248,8 @@ class _Reader:
                 try:
                     if why:
                         raise why
+                    if column.units and unit_of_cell(text) not in column.units:
+                        raise _Refused("unit", text)
                     axes = self._axes(common, parameters, column)
                     value = self._value(text, column)
                     reading.numbers.append(
@@ -365,6 +369,12 @@ def number_in(text: str, decimal: numerals.Decimal = ".") -> float | None:
         return float(text)
     first = _FIRST.fullmatch(text.strip())
     return numerals.value(first[1], decimal) if first and decimal in numerals.forms(first[1]) else None
+
+
+def unit_of_cell(text: str) -> str:
+    """The unit behind the number of a cell: "ms" of 31.3ms, "img/s" of 356 img/s; empty without."""
+    unit = _CELL_UNIT.fullmatch(text)
+    return unit[1].strip() if unit else ""
 
 
 def _are_words(rows: Sequence[Sequence[str]], index: int) -> bool:
