@@ -8,7 +8,6 @@ ryujaehun/pytorch-gpu-benchmark (new_results/, MIT).
 
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +63,7 @@ def drawn(table: Table, size: tuple[int, int], random: np.random.Generator) -> T
 
 def changed(cell: PrintedCell, text: str) -> PrintedCell:
     """The cell with another printed text."""
-    return replace(cell, text=text, value=cell.value * float(text) / float(cell.text))
+    return cell._replace(text=text, value=cell.value * float(text) / float(cell.text))
 
 
 def _digit_lost(cells: tuple[PrintedCell, ...], random: np.random.Generator) -> tuple[PrintedCell, ...]:
@@ -81,11 +80,11 @@ def _digit_added(cells: tuple[PrintedCell, ...], random: np.random.Generator) ->
 
 
 def _point_shifted(cells: tuple[PrintedCell, ...], random: np.random.Generator) -> tuple[PrintedCell, ...]:
-    return (replace(cells[0], text=f"{float(cells[0].text) * 10:g}", value=cells[0].value * 10),)
+    return (cells[0]._replace(text=f"{float(cells[0].text) * 10:g}", value=cells[0].value * 10),)
 
 
 def _contradicted(cells: tuple[PrintedCell, ...], random: np.random.Generator) -> tuple[PrintedCell, ...]:
-    return (replace(cells[0], value=cells[0].value * float(random.choice([0.5, 0.8, 1.25, 2]))), *cells[1:])
+    return (cells[0]._replace(value=cells[0].value * float(random.choice([0.5, 0.8, 1.25, 2]))), *cells[1:])
 
 
 FAULTS: dict[str, Callable[[tuple[PrintedCell, ...], np.random.Generator], tuple[PrintedCell, ...]]] = {

@@ -1,6 +1,5 @@
 """Doubts about printed numbers: each kind where it is planted, and none about numbers that are right."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -129,7 +128,7 @@ def test_a_limit_says_what_would_fit(rate: str, mode: str, kind: str, would_fit:
 def test_more_than_n_times_as_fast_on_n_devices() -> None:
     one, four = cell(RATE, "100", devices=1), cell(RATE, "2180", devices=4, batch_size=256)
     assert only(doubts([one, four], NONE)).reason == "4 devices are 21.8 times as fast as one"
-    assert doubts([one, replace(four, value=410.0)], NONE) == []
+    assert doubts([one, four._replace(value=410.0)], NONE) == []
     times = [cell(STEP, "0.2", devices=1), cell(STEP, "0.05", devices=2, batch_size=128)]
     assert only(doubts(times, NONE)).check == "superlinear"
 
@@ -157,7 +156,7 @@ def test_a_lost_digit_in_a_table_and_the_likely_number() -> None:
     ]
     assert doubts(table, NONE) == []
     place = next(index for index, each in enumerate(table) if each.text == "1100.0")
-    lost = replace(table[place], text="110.0", value=110.0)
+    lost = table[place]._replace(text="110.0", value=110.0)
     doubt = only(doubts([*table[:place], lost, *table[place + 1 :]], NONE))
     assert (doubt.kind, doubt.check, doubt.cells) == ("surprising", "digit", (lost,))
     assert doubt.likely == pytest.approx(1100.0)

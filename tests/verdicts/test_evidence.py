@@ -29,7 +29,8 @@ rows = [["cnn10", 128, 0.5], %s]
 
 
 def number(network: str | None, place: int) -> Number:
-    return Number("a", "card", {"model": network} if network else {}, "step_s", float(place), "")
+    axes: dict[str, str | int] = {"model": network} if network else {}
+    return Number("a", "card", "published_a_card", axes, frozenset(axes.items()), "step_s", float(place), "")
 
 
 @given(st.lists(st.sampled_from([None, "cnn10", "resnet50", "mlp"])))

@@ -11,7 +11,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -51,8 +51,7 @@ _CHANCE = 0.002
 Kind = Literal["impossible", "surprising"]
 
 
-@dataclass(frozen=True)
-class PrintedCell:
+class PrintedCell(NamedTuple):
     """A published number: `line` is its hardware and software, `place` where it stands, `text` its digits as printed.
 
     `value` is in the unit of its quantity. `readings`: how many printed numbers it is the median of. `unit`: that in
@@ -105,14 +104,14 @@ def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[Printe
     """Cells of one line and quantity whose axes agree but for those of `without`."""
     groups: dict[tuple[object, ...], list[PrintedCell]] = defaultdict(list)
     for cell in cells:
-        axes = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis not in without))
+        axes = frozenset((axis, value) for axis, value in cell.axes.items() if axis not in without)
         groups[cell.line, cell.quantity, axes].append(cell)
     yield from groups.values()
 
 
 def _last_digit(text: str) -> float:
     """The share of a printed number that half of its last digit is."""
-    digits = "".join(each for each in text if each.isdigit()).lstrip("0")
+    digits = "".join(filter(str.isdigit, text)).lstrip("0")
     return 0.5 / float(digits) if digits else 1.0
 
 
@@ -124,9 +123,10 @@ def _together(cells: Iterable[PrintedCell], *quantities: str) -> Iterator[list[P
     """The numbers of a case in all of these quantities, in their order."""
     cases: dict[tuple[object, ...], dict[str, PrintedCell]] = defaultdict(dict)
     for cell in cells:
-        cases[_case(cell)][cell.quantity] = cell
+        if cell.quantity in quantities:
+            cases[_case(cell)][cell.quantity] = cell
     for of_case in cases.values():
-        if of_case.keys() >= {*quantities}:
+        if len(of_case) == len(quantities):
             yield [of_case[quantity] for quantity in quantities]
 
 
@@ -185,13 +185,14 @@ def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[Pri
 
     The reason says what would fit: the source may not say its mode and precision.
     """
-    rated = {_case(cell) for cell in cells if cell.quantity == _RATE}
-    steps = {_case(cell): cell for cell in cells if cell.quantity == _STEP}
-    for cell in cells:
+    # The multiply-adds are those of the network's own size of images.
+    known = [cell for cell in cells if cell.axes.get(MODEL) in work.multiply_adds and IMAGE_SIZE not in cell.axes]
+    rated = {_case(cell) for cell in known if cell.quantity == _RATE}
+    steps = {_case(cell): cell for cell in known if cell.quantity == _STEP}
+    for cell in known:
         precision, peaks = str(cell.axes.get("precision")), work.peak.get(cell.line, {})
-        each, mode = work.multiply_adds.get(str(cell.axes.get(MODEL)), 0), str(cell.axes.get("mode", ""))
-        # The multiply-adds are those of the network's own size of images.
-        if not each or precision not in peaks or IMAGE_SIZE in cell.axes or cell.value <= 0:
+        each, mode = work.multiply_adds[str(cell.axes[MODEL])], str(cell.axes.get("mode", ""))
+        if precision not in peaks or cell.value <= 0:
             continue
         is_step = cell.quantity == _STEP and BATCH_SIZE in cell.axes and _case(cell) not in rated
         if not is_step and cell.quantity != _RATE:
@@ -277,7 +278,7 @@ def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
         table: dict[tuple[object, object], PrintedCell] = {}
         those = [cell for cell in cells if cell.quantity == quantity]
         for cell in those:
-            condition = tuple(sorted((axis, value) for axis, value in cell.axes.items() if axis not in without))
+            condition = frozenset((axis, value) for axis, value in cell.axes.items() if axis not in without)
             table[cell.axes.get(MODEL), (cell.line, condition)] = cell
         # Rates hardly depend on the batch, where each network has a batch of its own.
         if len(table) == len(those):

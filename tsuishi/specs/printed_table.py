@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -30,6 +30,7 @@ HARDWARE, WORDS = "hardware", "words"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
 _CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
+_FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 Axes = dict[str, Value]
@@ -68,8 +69,7 @@ class Across(toml.Spec):
     inverse: bool = False
 
 
-@dataclass(frozen=True)
-class CaseNumber:
+class CaseNumber(NamedTuple):
     """A number cell that is a number of a case: row from 0, header, text, axes; `value` in the unit of its quantity.
 
     hardware: as the row prints it; empty where the table has no column of it.
@@ -274,7 +274,7 @@ class _Reader:
             alike[tuple(number.axes.items()), number.hardware, number.quantity].append(number)
         kept: list[CaseNumber] = []
         for numbers in alike.values():
-            rows = [self._grid.rows[number.row] for number in numbers]
+            rows = [self._grid.rows[number.row] for number in numbers] if len(numbers) > 1 else []
             by = [index for index in unread if len({row[index] for row in rows}) > 1 and _are_words(rows, index)]
             if by:
                 name = self._grid.header[by[0]] or "a column without a header"
@@ -337,19 +337,20 @@ class _Reader:
 
     def _found(self, axis: str, text: str) -> Value | _Refused:
         value = self._names.get(axis, {}).get(text, text)
-        if axis == MODEL and self._table.library and self._words.axes[MODEL].problem(value):
-            release, names = names_of(self._table.library)
-            return f"{self._table.library}:{text}" if text in names else _Refused(axis, f"{text} (none in {release})")
         if self._words.axes[axis].is_number and isinstance(value, str):
             plain = value.replace(",", "").removesuffix(".0")
             value = int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 16 else value
-        return _Refused(axis, text or "an empty cell") if self._words.axes[axis].problem(value) else value
+        if not self._words.axes[axis].problem(value):
+            return value
+        if axis == MODEL and self._table.library:
+            release, names = names_of(self._table.library)
+            return f"{self._table.library}:{text}" if text in names else _Refused(axis, f"{text} (none in {release})")
+        return _Refused(axis, text or "an empty cell")
 
     def _fact(self, text: str, column: PrintedColumn) -> float:
         """A fact of a network; 224x224 is an image of 224 pixels, 25.6M are millions."""
-        square = re.fullmatch(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?", text)
-        millions = re.fullmatch(r"([\d.]+) ?M", text)
-        return self._value(square[1] if square else millions[1] if millions else text, column)
+        found = _FACT.fullmatch(text)
+        return self._value(found[1] or found[2] if found else text, column)
 
     def _value(self, text: str, column: PrintedColumn) -> float:
         printed = number_in(text, self._table.decimal)

@@ -11,10 +11,8 @@ import difflib
 import math
 import statistics
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -31,6 +29,8 @@ from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
 
+# Quantities of each GPU: its load, and its memory.
+_OF_EACH_GPU = [[f"gpu{gpu}_{what}" for gpu in GPUS] for what in ("utilisation_percent", "memory_mib")]
 # The file of a source that has a folder.
 FILE = "source.toml"
 
@@ -125,23 +125,24 @@ class Numbers(toml.Spec):
                 raise ValueError(
                     f"{where}: '{column}' is {value!r}; give a number in {quantities[column].unit}, or several"
                 )
+        given = zip(self.columns, row, strict=True)
         try:
-            self._words.check(self.axes(row))
+            self._words.check({**self.case, **{name: value for name, value in given if name not in quantities}})
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
 
-    def axes(self, row: tuple[Any, ...]) -> dict[str, str | int]:
-        """The axes that identify the case of a row, without its suite."""
-        given, quantities = zip(self.columns, row, strict=True), self._words.quantities
-        return {**self.case, **{column: value for column, value in given if column not in quantities}}
-
-    def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
-        """The printed readings of a row, by quantity."""
+    def cases(self) -> Iterator[tuple[dict[str, str | int], dict[str, tuple[float, ...]]]]:
+        """The axes of each row that identify its case, without its suite, and its printed readings by quantity."""
         quantities = self._words.quantities
-        given = {column: value for column, value in zip(self.columns, row, strict=True) if column in quantities}
-        return {
-            name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()
-        }
+        for row in self.rows:
+            axes: dict[str, Any] = dict(self.case)
+            readings: dict[str, tuple[float, ...]] = {}
+            for column, value in zip(self.columns, row, strict=True):
+                if column in quantities:
+                    readings[column] = tuple(map(float, value if isinstance(value, tuple) else [value]))
+                else:
+                    axes[column] = value
+            yield axes, readings
 
     def printed(self, row: int, quantity: str) -> tuple[str, tuple[float, bool]]:
         """Where the number of a row (from 0) is printed, and its unit there, as numerals.printed_units has it."""
@@ -152,18 +153,20 @@ class Numbers(toml.Spec):
         return table.place(readings[row][quantity]), table.unit_of(readings[row][quantity][0])
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """A published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
 
-    `value` is the median of `readings`; these are empty where it was calculated from other numbers of its row.
-    `epochs`: the training of the case in the source; None where it did not train the case. `impossible`: why the
-    number cannot be right; it is shown, and compared with nothing.
+    `key`: the name of its column in tables, from source and hardware. `case`: its axes, as a key. `value` is the median
+    of `readings`; these are empty where it was calculated from other numbers of its row. `epochs`: the training of the
+    case in the source; None where it did not train the case. `impossible`: why the number cannot be right; it is shown,
+    and compared with nothing.
     """
 
     source: str
     hardware: str
+    key: str
     axes: dict[str, str | int]
+    case: frozenset[tuple[str, str | int]]
     quantity: str
     value: float
     note: str
@@ -171,11 +174,6 @@ class Number:
     readings: tuple[float, ...] = ()
     epochs: Epochs | None = None
     impossible: str = ""
-
-    @cached_property
-    def key(self) -> str:
-        """The name of its column in tables, from source and hardware."""
-        return _key(self.source, self.hardware)
 
     def matches(self, case: dict[str, Any]) -> bool:
         """Whether `case`, values by axis, has all axes of the number with the same values."""
@@ -278,19 +276,21 @@ class Source(toml.Spec):
     def with_impossible(self, reasons: Sequence[str]) -> "Source":
         """The source, with the reasons why its numbers are impossible: one for each of `flat`, empty for none."""
         marked = self.model_copy()
-        marked._flat = tuple(map(lambda number, why: replace(number, impossible=why), self.flat(), reasons))
+        marked._flat = tuple(number._replace(impossible=why) for number, why in zip(self.flat(), reasons, strict=True))
         return marked
 
     def _numbers(self) -> Iterator[Number]:
         memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}
         for table in self.numbers:
-            for row in table.rows:
-                axes, readings = {SUITE: table.suite, **table.axes(row)}, table.readings(row)
+            origin = self.name, table.hardware, _key(self.name, table.hardware)
+            for own, readings in table.cases():
+                axes = {SUITE: table.suite, **own}
+                case = frozenset(axes.items())
                 epochs = epochs_of([self], axes)
                 printed = {quantity: statistics.median(values) for quantity, values in readings.items()}
                 for quantity, value in {**printed, **_of_all_gpus(printed, memory_mib[table.hardware])}.items():
                     more = table.note, table.framework, readings.get(quantity, ())
-                    yield Number(self.name, table.hardware, axes, quantity, value, *more, epochs)
+                    yield Number(*origin, axes, case, quantity, value, *more, epochs)
 
 
 def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict[str, float]:
@@ -298,10 +298,7 @@ def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict
 
     `printed` holds the printed values by quantity; `memory_mib` is the memory of each GPU.
     """
-    loads, memories = (
-        [printed[name] for gpu in GPUS if (name := f"gpu{gpu}_{what}") in printed]
-        for what in ("utilisation_percent", "memory_mib")
-    )
+    loads, memories = ([printed[name] for name in names if name in printed] for names in _OF_EACH_GPU)
     calculated = {}
     if len(loads) > 1:
         calculated = {"gpu_utilisation_percent": statistics.fmean(loads), "gpu_imbalance": imbalance(loads)}

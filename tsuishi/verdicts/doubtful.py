@@ -60,10 +60,10 @@ def _line(numbers: Numbers | Number) -> str:
 
 def _cells(table: Numbers) -> Iterable[PrintedCell]:
     line = _line(table)
-    for number, row in enumerate(table.rows):
-        for quantity, values in table.readings(row).items():
+    for number, (axes, readings) in enumerate(table.cases()):
+        for quantity, values in readings.items():
             value, (place, unit) = statistics.median(values), table.printed(number, quantity)
-            yield PrintedCell(line, place, _printed(value), table.axes(row), quantity, value, len(values), unit)
+            yield PrintedCell(line, place, _printed(value), axes, quantity, value, len(values), unit)
 
 
 def likely_text(doubt: PrintedDoubt, words: Vocabulary) -> str:

@@ -40,14 +40,14 @@ class Evidence:
     ) -> None:
         """sheets: of hardware, where impossible numbers of sources are looked for: above the limit of a sheet, too."""
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
-        # each case and of each published number; `words` describes these axes, and no others of the checkout.
+        # each case, measured or published; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
         sources = tuple(source.with_tables(ran) for source in sources)
         if sheets is not None:
             sources = tuple(with_impossible(source, words, sheets) for source in sources)
-        published = (number.axes for source in sources for number in source.flat())
-        self.every_axes = [*self.results.axes.values(), *published]
+        published = {number.case: number.axes for source in sources for number in source.flat()}
+        self.every_axes = [*self.results.axes.values(), *published.values()]
         self.words = words.of(self.every_axes)
         self.outcomes = outcomes(self.results)
         self.environments = in_order(set(self.outcomes["column"]))

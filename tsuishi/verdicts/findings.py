@@ -154,11 +154,11 @@ def published_findings(source: Source) -> dict[str, list[Finding]]:
     beside = {hardware.name: hardware.beside for hardware in source.hardware}
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}
     for number in source.credible():
-        key = number.hardware, frozenset(number.axes.items())
-        case = cases.setdefault(
-            key,
-            Finding(number.hardware, number.axes, number.framework, {}, {}, (OK,), epochs=number.epochs, partial=True),
-        )
+        key = number.hardware, number.case
+        if key not in cases:
+            said = number.hardware, number.axes, number.framework
+            cases[key] = Finding(*said, {}, {}, (OK,), epochs=number.epochs, partial=True)
+        case = cases[key]
         case.values[number.quantity] = Term(number.value, 0, None)
         if number.value > 0:
             case.logs[number.quantity] = Term(math.log(number.value), 0, None)

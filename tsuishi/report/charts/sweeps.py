@@ -1,7 +1,6 @@
 """Sweeps: the charts over an axis, and the lines of each chart, as points."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import in_language
@@ -191,7 +190,7 @@ def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> t
     """The axes that a variant needs for a published number, and the number as a point in every panel that shows it."""
     if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
-        number = replace(number, quantity="step_s", value=step_s) if step_s else number
+        number = number._replace(quantity="step_s", value=step_s) if step_s else number
     if number.quantity not in sweep.quantities:
         return {}, []
     rule, apart = bool(vocabulary_in_use().level(number.axes)), (sweep.axis, *vocabulary_in_use().level_axes)

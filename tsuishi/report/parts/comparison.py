@@ -258,7 +258,7 @@ def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware])
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Known] = {}
     names = {key: published_name(each.title) for key, each in hardware.items()}
     for number in numbers:
-        case = number.key, frozenset(number.axes.items())
+        case = number.key, number.case
         if case not in cases:
             cases[case] = Known(names[number.key], None, dict(number.axes), {}, False, number.epochs)
         cases[case].values[number.quantity] = number.value

@@ -162,7 +162,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
             if name == quantity and term and number.value > 0 and not number.impossible:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
-                of_number = shared.setdefault(which, {}).setdefault(frozenset(number.axes.items()), [])
+                of_number = shared.setdefault(which, {}).setdefault(number.case, [])
                 of_number.append(_Measured(number, axes, term, flags[case_id, environment, quantity]))
     for which in sorted(shared, key=lambda each: (*each[2:], *each[:2])):
         cases = [

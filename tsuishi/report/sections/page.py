@@ -9,7 +9,7 @@ from tsuishi.base.language import t
 from tsuishi.report.parts import comparison, declarations
 from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, TableValues
 from tsuishi.report.parts.comparison import every_comparison
-from tsuishi.report.parts.declarations import EVERY_AXIS, Column, Declared, Tables, cells
+from tsuishi.report.parts.declarations import EVERY_AXIS, Column, Declared, Tables
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened_sections
 from tsuishi.report.parts.wording import unit_of
@@ -156,7 +156,8 @@ def _published(evidence: Evidence) -> Rows:
     """Every number of every source, also of suites that did not run; every reading of those read several times."""
     rows: Rows = {"published": [], "readings": []}
     for number in (number for source in evidence.sources for number in source.flat()):
-        origin = {**number.axes, "unit": unit_of(number.quantity), **cells(_ORIGIN, number)}
+        where = {"source": number.source, "hardware": number.hardware}
+        origin = {**number.axes, **where, "quantity": number.quantity, "unit": unit_of(number.quantity)}
         note = f"{number.note}; impossible: {number.impossible}" if number.impossible else number.note
         rows["published"].append({**origin, "value": number.value, "note": note})
         if len(number.readings) > 1:
