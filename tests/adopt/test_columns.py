@@ -583,3 +583,36 @@ def test_the_facts_that_a_site_has_of_a_page_are_no_heading() -> None:
     page = "---\ntitle: RTX 2060 Super for Machine Learning\ntags: [RTX 2060 Super, gpu]\n---\n\n"
     text = "| Model | batch | images/sec |\n|--|--|--|\n| ResNet50 | 32 | 181.88 |\n"
     assert [hardware for *_, hardware in numbers(adopted(page + text))] == ["unnamed-hardware"]
+
+
+def test_xla_in_a_header_is_compiled_and_a_table_of_several_precisions_has_no_other() -> None:
+    """NVIDIA/DeepLearningExamples, ResNet-50 of TensorFlow."""
+    text = "| GPUs | Batch Size / GPU | Throughput - TF32 + XLA | Throughput - mixed precision + XLA |\n|--|--|--|--|\n"
+    found = adopted(text + "| 1 | 256 | 808 img/s | 1770 img/s |\n", case={"model": "resnet50", "mode": "training"})
+    assert [(axes["precision"], axes["execution"], value) for axes, _, value, _ in numbers(found)] == [
+        ("tf32", "compiled", 808),
+        ("amp_fp16", "compiled", 1770),
+    ]
+
+
+def test_a_network_with_a_precision_behind_it_is_not_taken_for_fp32_and_frames_per_second_are_of_inference() -> None:
+    text = "| Model | Jetson Nano | Xavier NX | Orin NX |\n|--|--|--|--|\n"
+    text += "| ResNet-50 (FP16) | 36 FPS | 170 FPS | 340 FPS |\n"
+    text += "| MobileNetV2 (INT8) | 80 FPS | 300 FPS | 500 FPS |\n| VGG16 | 8 FPS | 30 FPS | 50 FPS |\n"
+    found = adopted(text, case={"batch_size": 1})
+    of = case("inference", 1, model="vgg16")
+    hardware = zip(("jetson-nano", "xavier-nx", "orin-nx"), (8, 30, 50), strict=True)
+    assert numbers(found) == [(of, "throughput_images_per_s", value, name) for name, value in hardware]
+    assert found.refused() == {("model", "ResNet-50 (FP16)"): 3, ("model", "MobileNetV2 (INT8)"): 3}
+
+
+def test_thousands_and_the_time_of_a_sample_in_cells() -> None:
+    text = "| model | batch | Time/Sample | Samples/sec | epoch time |\n|--|--|--|--|--|\n"
+    found = adopted(text + "| resnet18 | 8 | 150ms | 2.1K | 30s |\n| resnet50 | 8 | 0.5-0.7 | 64-90 | 60s |\n")
+    assert [(quantity, value) for _, quantity, value, _ in numbers(found)] == [
+        ("throughput_images_per_s", 1000 / 150),
+        ("median_epoch_s", 30),
+        ("median_epoch_s", 60),
+    ]
+    found = adopted("| model | batch | Samples/sec |\n|--|--|--|\n| resnet18 | 8 | 2.1K |\n| resnet50 | 8 | 342 |\n")
+    assert [value for _, _, value, _ in numbers(found)] == [2100, 342]

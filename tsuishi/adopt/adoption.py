@@ -1,6 +1,7 @@
 """From files with tables to a source: what each column holds, which numbers are cases here, and which are not."""
 
 import hashlib
+import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
-from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, number_in, slug
+from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, number_in, slug, unit_of_cell
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library
@@ -198,8 +199,8 @@ def _adopt_table(
     for axis in _AXES:
         if axis not in case and axis not in held:
             value = _assumed(axis, case, held, framework, words)
-            if axis == "mode" and any("latency" in header_words(name) for name in table.grid.header):
-                value = "inference"  # nobody prints the latency of training
+            if axis == "mode" and _is_of_inference(table.grid):
+                value = "inference"
             if value is not None:
                 case[axis] = value
                 table.assumed.append(f"{axis} = {value}")
@@ -220,6 +221,14 @@ def _adopt_table(
     }
     table.spec = toml.made(table.file.name, spec, PrintedTable, words)
     table.reading = table.spec.read(table.grid, adoption.values, words.networks)
+
+
+def _is_of_inference(grid: Grid) -> bool:
+    """Whether a table prints a latency, or frames per second: nobody prints those of training."""
+    headers = " ".join(map(header_words, grid.header))
+    return re.search(r"\b(?:latency|fps)\b", headers) is not None or any(
+        unit_of_cell(cell).lower() == "fps" for row in grid.rows for cell in row
+    )
 
 
 def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:

@@ -15,7 +15,6 @@ from tsuishi.adopt.printed_quantities import (
     is_of_whole,
     quantity_of,
     quantity_of_headings,
-    quantity_of_unit,
     units_in,
 )
 from tsuishi.adopt.printed_values import PrintedValues, is_hardware, is_hardware_alone
@@ -321,12 +320,12 @@ def _quantity(
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = None if proposed.of_trainings and is_of_whole(name) else quantity_of(name), "the unit in its header"
     units = [] if quantity or is_no_mean(name) else units_in(cells)
-    unit = next(filter(quantity_of_unit, units), "")
-    read = tuple(each for each in units if unit and quantity_of_unit(each) == quantity_of_unit(unit))
-    if unit:
+    of_units = {unit: found for unit in units if (found := quantity_of(f"{name} ({unit})"))}
+    quantity = next(iter(of_units.values()), quantity)
+    read = tuple(unit for unit, found in of_units.items() if found == quantity)
+    if read:
         others = ", ".join(each for each in units if each not in read)
         why = f"the unit in its cells: {', '.join(read)}{others and f' (not {others})'}"
-        quantity = quantity_of_unit(unit)
     if quantity is None and of_all and (case or hardware) and (of_all[1] == _AS_GIVEN or not units):
         quantity, why = of_all
     same = [each for each in proposed.columns if quantity and each.holds == quantity[0] and each.hardware == hardware]

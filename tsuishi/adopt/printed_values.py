@@ -37,7 +37,7 @@ _FRAMEWORKS = {
 _HARDWARE = re.compile(
     r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahpb]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
     r"|[1-5]0[5-9]0(?: ?ti)?|mi\d{2,3}[ax]?|radeon|rx ?\d{3,4}|xeon|i[3579]|ryzen|epyc|threadripper|jetson|tpu|cortex"
-    r"|raspberry|graviton|apple|m[1-4]|cpu)\b",
+    r"|xavier|orin|raspberry|graviton|apple|m[1-4]|cpu)\b",
     re.IGNORECASE,
 )
 # Words of such a name, all that it may have: a number, and these.
@@ -88,8 +88,10 @@ class PrintedValues:
     def __call__(self, axis: str, text: str) -> Value | None:
         """Our value for a printed text; None where there is none."""
         if axis == MODEL:
-            # "resnet50 (ms)": a unit stands behind the name.
-            return self._models.get(plain(text)) or self._models.get(plain(re.sub(r"\s*[(\[].*", "", text)))
+            # "resnet50 (ms)": a unit stands behind the name. "ResNet-50 (FP16)" is of another axis, too.
+            name, bracket, rest = re.match(r"([^(\[]*)([(\[]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+            behind = self.within(rest)[0] if bracket else {}
+            return self._models.get(plain(text)) or (None if behind else self._models.get(plain(name)))
         if axis in self._values:
             return self._values[axis].get(plain(text)) or None
         number = re.fullmatch(r"\D*?(\d+)(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
@@ -135,7 +137,7 @@ class PrintedValues:
 
         "vgg16 eval" has a model and a mode; "Throughput - mixed precision" has a precision.
         """
-        tokens = [token for token in re.split(r"[\s/,;:()\[\]_-]+", text.strip()) if token]
+        tokens = [token for token in re.split(r"[\s/,;:+&()\[\]_-]+", text.strip()) if token]
         case: dict[str, str] = {}
         left: list[str] = []
         index = 0

@@ -29,7 +29,9 @@ PARAMETERS = "parameters"
 HARDWARE, WORDS = "hardware", "words"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
-_CELL_UNIT = re.compile(r"[\d.,]+ ?([^\d\s].*)")
+_CELL_UNIT = re.compile(r"[\d.,]+(?:[kKM](?!\w))? ?([^\d\s\-–−±(*].*)")
+# 342K, 2.1k images/s
+_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")
 _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
@@ -353,7 +355,8 @@ class _Reader:
         return self._value(found[1] or found[2] if found else text, column)
 
     def _value(self, text: str, column: PrintedColumn) -> float:
-        printed = number_in(text, self._table.decimal)
+        printed, thousands = number_in(text, self._table.decimal), _THOUSANDS.fullmatch(text)
+        printed = printed * numerals.PREFIXES[thousands[1]] if printed and thousands else printed
         try:
             value = column.converted(printed) if printed is not None else -1.0
         except ZeroDivisionError:

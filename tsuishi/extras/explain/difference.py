@@ -198,7 +198,7 @@ def _explained(evidence: Evidence, asked: Difference) -> Explained:
 
 
 def _at_last_look(
-    evidence: Evidence, asked: Difference, of: Mapping[Corner, "_Measured"]
+    evidence: Evidence, asked: Difference, of: Mapping[Corner, "_MeasuredCorner"]
 ) -> tuple[dict[Corner, Term], float]:
     """The terms of corners, and the share of the error: by the trials of the last look, where there are several."""
     fewest = min(each.term.trials for each in of.values())
@@ -215,7 +215,9 @@ def _has(corner: Corner, groups: Sequence[Members], axis: str) -> bool:
     return any(is_theirs and axis in group for is_theirs, group in zip(corner, groups, strict=True))
 
 
-def _first_measured(evidence: Evidence, asked: Difference) -> tuple[list[Members], dict[Corner, "_Measured"], str]:
+def _first_measured(
+    evidence: Evidence, asked: Difference
+) -> tuple[list[Members], dict[Corner, "_MeasuredCorner"], str]:
     """The first groups whose corners were all measured, their corners, and why settings share a group."""
     why = t("the time was too short for more corners") if asked.together else ""
     settings = len(asked.groups) - asked.has_two_environments
@@ -233,7 +235,7 @@ class _NotMeasured(Exception):
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredCorner:
     """A corner that was measured here: its place in the evidence, and its term."""
 
     case_id: str
@@ -241,17 +243,17 @@ class _Measured:
     term: Term
 
 
-def _corners(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> dict[Corner, _Measured]:
+def _corners(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> dict[Corner, _MeasuredCorner]:
     """All corners, of one protocol. Raises _NotMeasured."""
     machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
     # By protocol and machine: all corners are of one.
-    by_corner: dict[Corner, dict[tuple[str, str], _Measured]] = {}
+    by_corner: dict[Corner, dict[tuple[str, str], _MeasuredCorner]] = {}
     for corner, (settings, environment) in asked.corners(groups).items():
-        found: dict[tuple[str, str], _Measured] = {}
+        found: dict[tuple[str, str], _MeasuredCorner] = {}
         for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **settings}):
             if evidence.selectable(column)[ENVIRONMENT] == environment:
                 key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
-                found.setdefault(key, _Measured(case_id, column, term))
+                found.setdefault(key, _MeasuredCorner(case_id, column, term))
         if not found:
             why = _why_none(evidence, {**asked.axes, **settings}, environment)
             raise _NotMeasured(f"{asked.no_number_of(settings, environment)}: {why}")
@@ -277,7 +279,7 @@ def _why_none(evidence: Evidence, axes: Mapping[str, Value | None], environment:
     return "; ".join(dict.fromkeys(row.reason for row in of_case)) or "no trial of it was run"
 
 
-def _of_device(evidence: Evidence, asked: Difference, end: _Measured) -> Bar | None:
+def _of_device(evidence: Evidence, asked: Difference, end: _MeasuredCorner) -> Bar | None:
     """The bar of the device, in the direction of the number; None where something was not measured."""
     trials = ok_rows(evidence.results.trials)
     here = trials[(trials["case_id"] == end.case_id) & (trials["column"] == end.column)].iloc[0]
