@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
-from tomlkit.items import InlineTable
+from tomlkit.items import AoT, InlineTable
 
 from tsuishi.adopt.adoption import STEADY, WORKLOAD, AdoptedTable, Adoption
+from tsuishi.adopt.printed_pairs import proposed_questions
 from tsuishi.base import files
 from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
 from tsuishi.specs.grids import PERCENTILES, UPLOADS
@@ -92,6 +93,22 @@ def _inline(values: Mapping[str, Any]) -> InlineTable:
     return table
 
 
+def _tables(tables: Iterable[Mapping[str, Any]]) -> AoT:
+    """Tables of an array, as [[questions]]; what they hold is on one line."""
+    made = tomlkit.aot()
+    for each in tables:
+        made.append(tomlkit.item({key: _line(value) for key, value in each.items()}))
+    return made
+
+
+def _line(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _inline({key: _line(inner) for key, inner in value.items()})
+    if isinstance(value, list):
+        return tomlkit.array(f"[{', '.join(_line(inner).as_string() for inner in value)}]")
+    return tomlkit.item(value)
+
+
 def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> str:
     """The text of source.toml."""
     used = [table for table in adoption.tables if table.reading.numbers]
@@ -153,6 +170,8 @@ def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
     document.add("source", tomlkit.item(adoption.name))
     document.add("workload", tomlkit.item(WORKLOAD))
     document.add("default", tomlkit.item(False))
+    if questions := proposed_questions(adoption, words):
+        document.add("questions", _tables(questions))
     profiles = tomlkit.table(is_super_table=True)
     for name, values in _PROFILES.items():
         profile = tomlkit.table()
