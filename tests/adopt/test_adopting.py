@@ -176,6 +176,18 @@ def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_anothe
 
 
 @pytest.mark.long
+def test_cases_are_asked_for_where_the_comparison_of_a_table_takes_too_long(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "infer-fp32-rtx3090.csv"
+    path.write_text("model,bs,NCHW img/s,NHWC img/s\nresnet18,1024,100,120\nresnet18,1,100,\n")
+    invoke(root, "adopt", str(path), "--framework", "torch", "--source", "costly")
+    assert "[[questions]]" in (root / "suites" / "costly.toml").read_text()
+    given = ("--suite", "costly", "--env", "torch2-cpu", "--engine", "venv", "--within", "10m", "--plan")
+    planned = invoke(root, "run-suite", *given)
+    assert planned.returncode == 0, planned.stderr
+    assert "costly, case" in planned.stdout
+
+
+@pytest.mark.long
 def test_mistakes_are_one_line(tmp_path: Path, root: Path) -> None:
     folder = theirs(tmp_path)
     table = str(folder / "results" / "bench-train-rtx3090.csv")

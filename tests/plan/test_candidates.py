@@ -78,12 +78,6 @@ def test_a_suite_that_names_no_question_is_asked_for_each_of_its_cases() -> None
     }
 
 
-def test_a_suite_whose_comparisons_cannot_be_made_here_is_asked_for_its_cases() -> None:
-    here = [possible(environment("one", "torch", "1"), SMALL, LARGE, refused={LARGE.id: "too large"})]
-    (asked,) = candidates({"s": [ask(of={"batch_size": 16}, to={"batch_size": 64})]}, (), here, 0)
-    assert (asked.kind, asked.of) == ("measurement", ((SMALL.id, "one"),))
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

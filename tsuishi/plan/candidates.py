@@ -64,17 +64,16 @@ def candidates(
 ) -> list[PlannedQuestion]:
     """Every question that the environments at hand can answer, in a fixed order.
 
-    suites: the questions of each suite, by its name. A suite is asked how long each of its cases takes where it has no
-    case of a claim, and no question but comparisons for all frameworks and accelerators, none of which can be made.
-    accuracy: whether trainings are whole and on real data, as claims about accuracy need.
+    suites: the questions of each suite, by its name. A suite that has no questions, and no case of a claim, is asked
+    how long each of its cases takes. accuracy: whether trainings are whole and on real data, as claims about accuracy
+    need.
     """
     asked = [claim for source in sources for claim in _claims(source, possible, gpus, accuracy)]
     claimed = {cell for claim in asked for cell in claim.cells}
     for suite, questions in suites.items():
-        answerable = [each for question in questions for each in _asked_of_suite(suite, question, possible)]
-        asked += answerable
-        for_all = all(each.kind == "cases" and not (each.accelerator or each.frameworks) for each in questions)
-        if for_all and not answerable and not any(claimed.intersection(here.cells(suite)) for here in possible):
+        for question in questions:
+            asked += _asked_of_suite(suite, question, possible)
+        if not questions and not any(claimed.intersection(here.cells(suite)) for here in possible):
             asked += _measurements(suite, possible)
     return asked
 

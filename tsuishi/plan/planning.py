@@ -109,9 +109,12 @@ def outline_run(
         build.environment.name: build.expected_s if counts and build.environment.name not in ready else 0.0
         for build in builds
     }
-    asked = questions(session, cells)
     left_s = session.left_for_trials_s() - _heating_s(session, cells)
-    outlined = outline(session.choice, cells, asked, build_s, jobs(session.settings), left_s)
+    given = build_s, jobs(session.settings), left_s
+    outlined = outline(session.choice, cells, questions(session, cells), *given)
+    if not outlined.asked:
+        of_cases = outline(session.choice, cells, questions(session, cells, compares=False), *given)
+        outlined = of_cases if of_cases.asked else outlined
     if not outlined.asked and session.is_limited:
         error = UserError if outlined.others else NothingToAsk
         raise error(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
@@ -140,11 +143,20 @@ def _heating_s(session: Session, cells: Matrix) -> float:
     return max((heat_s + start_s for heat_s, start_s in heated if heat_s), default=0.0)
 
 
-def questions(session: Session, matrix: Matrix) -> list[PlannedQuestion]:
-    """Every question that the cells of a matrix can answer."""
+def questions(session: Session, matrix: Matrix, compares: bool = True) -> list[PlannedQuestion]:
+    """Every question that the cells of a matrix can answer.
+
+    compares: without it, a suite that runs only where it is named, and only compares its cases, is asked how long each
+    of them takes. No other suite and no claim is asked then.
+    """
     checkout = session.checkout
-    by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}
+    chosen = select_suites(checkout.suites, session.choice.suites)
+    by_suite = {suite.name: suite.questions for suite in chosen}
     sources = read_sources(checkout.published, session.words, tables=False)
+    if not compares:
+        named = [suite for suite in chosen if not suite.default]
+        by_suite = {suite.name: () for suite in named if all(each.kind == "cases" for each in suite.questions)}
+        sources = ()
     return candidates(by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
 
 
