@@ -176,6 +176,26 @@ def test_networks_of_a_library_are_cases_by_its_name_and_other_images_are_anothe
 
 
 @pytest.mark.long
+def test_proposed_claims_and_questions_are_shown_written_and_read_again(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "infer-fp32-cpu-i9.csv"
+    gains = {"resnet18": 90, "resnet34": 130, "resnet50": 140, "resnet101": 130, "resnet152": 140, "vgg16": 130}
+    rows = (f"{name},1,100,{rate}\n" for name, rate in gains.items())
+    path.write_text("model,bs,NCHW img/s,NHWC img/s\n" + "".join(rows))
+    claim = "a: On a CPU, the images a second of resnet34 and resnet50 are at least 1.14 times as many with layout"
+    shown = invoke(root, "adopt", str(path), "--framework", "torch", "--source", "claimed", "--plan")
+    assert claim in shown.stdout, shown.stdout + shown.stderr
+    assert "corrected or removed by hand in source.toml" in shown.stdout
+    done = invoke(root, "adopt", str(path), "--framework", "torch", "--source", "claimed")
+    assert done.returncode == 0, done.stderr
+    listed = invoke(root, "list", "--sources")
+    assert listed.returncode == 0, listed.stderr
+    planned = invoke(root, "run-suite", "--suite", "claimed", "--env", "torch2-cpu", "--engine", "venv", "--plan")
+    assert planned.returncode == 0, planned.stderr
+    assert "layout channels_last against layout channels_first" in planned.stdout
+    assert "claimed a" in planned.stdout
+
+
+@pytest.mark.long
 def test_cases_are_asked_for_where_the_comparison_of_a_table_takes_too_long(tmp_path: Path, root: Path) -> None:
     path = tmp_path / "infer-fp32-rtx3090.csv"
     path.write_text("model,bs,NCHW img/s,NHWC img/s\nresnet18,1024,100,120\nresnet18,1,100,\n")

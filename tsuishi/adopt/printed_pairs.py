@@ -4,7 +4,7 @@ import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tsuishi.adopt.adoption import STEADY, Adoption
@@ -35,6 +35,10 @@ class PrintedPair:
     hardware: str
     framework: str
 
+    def turned(self) -> "PrintedPair":
+        """The pair with its sides exchanged."""
+        return replace(self, of=self.to, to=self.of, faster=1 / self.faster, rate=self.faster * self.rate)
+
     @property
     def scope(self) -> dict[str, Value]:
         """The shared axes without the network and the size of its images."""
@@ -43,7 +47,8 @@ class PrintedPair:
     @property
     def sides(self) -> tuple[Any, ...]:
         """What is compared, at any batch size."""
-        return tuple(tuple(item for item in side.items() if item[0] != BATCH_SIZE) for side in (self.of, self.to))
+        sides = (tuple(item for item in side.items() if item[0] != BATCH_SIZE) for side in (self.of, self.to))
+        return self.quantity, self.framework, *sides
 
     @property
     def where(self) -> tuple[Any, ...]:
@@ -133,12 +138,13 @@ def settings(pairs: Iterable[PrintedPair], words: Vocabulary) -> list[list[Print
 
 
 def said(axes: Axes, words: Vocabulary, always: str = "") -> str:
-    """Values in English; those that go without saying are left out, but for the axis `always`."""
+    """Values in English; those that go without saying are left out, but for the axis `always`, which is named."""
     texts = []
     for name, value in axes.items():
         axis = words.axes[name]
         if name == always or axis.is_said(value, "words"):
-            text = axis.words_of.get(str(value)) or axis.words or {"en": f"{axis.label['en']} {{value}}"}
+            named = {"en": f"{axis.label['en']} {{value}}"}
+            text = (name == always and axis.values and named) or axis.words_of.get(str(value)) or axis.words or named
             texts.append(text["en"].format(value=value))
     return ", ".join(texts)
 

@@ -4,7 +4,7 @@ import csv
 import hashlib
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,20 @@ _PROFILES: dict[str, dict[str, Any]] = {
 _TRIAL_S, _STEPS, _FLOPS_PER_S = 10.0, 13, 60e9
 
 
-def write_source(adoption: Adoption, title: str, folder: Path, suite: Path, words: Vocabulary) -> None:
-    """Write the source into its folder, and the suite of its cases. The folder must not exist."""
+def write_source(
+    adoption: Adoption,
+    title: str,
+    folder: Path,
+    suite: Path,
+    words: Vocabulary,
+    claims: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Write the source with its claims into its folder, and the suite of its cases. The folder must not exist."""
     with files.temporary_folder(folder.parent, f".{folder.name}-") as making:
         inside = making / folder.name
         inside.mkdir()
         specs = [_stored(table, inside) for table in adoption.tables if table.spec and table.reading.numbers]
-        (inside / FILE).write_text(_source(adoption, title, specs), encoding="utf-8")
+        (inside / FILE).write_text(_source(adoption, title, specs, claims), encoding="utf-8")
         inside.rename(folder)
     with files.replacing(suite) as writing:
         writing.write(suite_text(adoption, title, words))
@@ -94,10 +101,11 @@ def _inline(values: Mapping[str, Any]) -> InlineTable:
 
 
 def _tables(tables: Iterable[Mapping[str, Any]]) -> AoT:
-    """Tables of an array, as [[questions]]; what they hold is on one line."""
+    """Tables of an array, as [[questions]]; what they hold is on one line, but for [[claims.checks]]."""
     made = tomlkit.aot()
     for each in tables:
-        made.append(tomlkit.item({key: _line(value) for key, value in each.items()}))
+        inner = {key: _tables(value) if key == "checks" else _line(value) for key, value in each.items()}
+        made.append(tomlkit.item(inner))
     return made
 
 
@@ -109,7 +117,7 @@ def _line(value: Any) -> Any:
     return tomlkit.item(value)
 
 
-def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> str:
+def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable], claims: Sequence[Mapping[str, Any]]) -> str:
     """The text of source.toml."""
     used = [table for table in adoption.tables if table.reading.numbers]
     document = tomlkit.document()
@@ -139,6 +147,8 @@ def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable]) -> st
     for spec in specs:
         tables.append(_table(spec))
     document.add("tables", tables)
+    if claims:
+        document.add("claims", _tables(claims))
     return tomlkit.dumps(document)
 
 

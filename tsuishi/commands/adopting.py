@@ -3,8 +3,10 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.proposed_claims import proposed_claims
 from tsuishi.adopt.table_files import table_files
 from tsuishi.adopt.written import write_source
 from tsuishi.artifacts.network import Network
@@ -33,9 +35,9 @@ def adopt_table(chain: Chain) -> None:
     options = chain.options
     name = slug(options.text("source") or Path(options.text("table").rstrip("/")).stem)
     adoption = adopted(chain, name)
-    _show(chain, adoption)
+    claims = _show(chain, adoption)
     if not chain.only_plans:
-        _write(chain, adoption, options.text("title") or name)
+        _write(chain, adoption, options.text("title") or name, claims)
 
 
 def adopted(chain: Chain, name: str) -> Adoption:
@@ -79,8 +81,8 @@ def _pairs(option: str, text: str) -> dict[str, str]:
     return {name.strip().replace("\\,", ","): value.strip() for name, _, value in pairs}
 
 
-def _show(chain: Chain, adoption: Adoption) -> None:
-    """Print the evidence, the count of cells, and the reasons of refusals."""
+def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
+    """Print the evidence, the count of cells, the reasons of refusals, doubts, and the claims; returns these."""
     screen, whole = chain.session.screen, chain.options.has("all")
     screen.table("The map of the tables", ("in the table", "taken for", "why"), adoption.evidence)
     refused, mapped = adoption.refused(), adoption.mapped()
@@ -101,6 +103,12 @@ def _show(chain: Chain, adoption: Adoption) -> None:
     words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
     found = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
     show_doubts(screen, adoption.name, found, words, whole)
+    doubted = {cell.place for doubt in found for cell in doubt.cells}
+    if claims := proposed_claims(adoption, words, doubted):
+        screen.say("Proposed claims, to be corrected or removed by hand in source.toml")
+    for claim in claims:
+        screen.say(f"{claim['id']}: {claim['text']}")
+    return claims
 
 
 def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt], words: Vocabulary, whole: bool) -> None:
@@ -118,7 +126,7 @@ def _table(screen: Screen, title: str, headers: Sequence[str], rows: Sequence[Se
         screen.say(f"and {len(rows) - len(shown)} more rows: --all shows them")
 
 
-def _write(chain: Chain, adoption: Adoption, title: str) -> None:
+def _write(chain: Chain, adoption: Adoption, title: str, claims: Sequence[dict[str, Any]]) -> None:
     session, name = chain.session, adoption.name
     checkout, screen = session.checkout, session.screen
     folder, suite = checkout.published / name, checkout.suites / f"{name.replace('-', '_')}.toml"
@@ -129,7 +137,7 @@ def _write(chain: Chain, adoption: Adoption, title: str) -> None:
             raise UserError(f"{path}: there already: remove it, or give another --source")
     if not adoption.mapped():
         raise UserError("no number is a case here: nothing is written; --columns and --set correct what was taken")
-    write_source(adoption, title, folder, suite, session.words)
+    write_source(adoption, title, folder, suite, session.words, claims)
     words = vocabulary(checkout.suites)
     read_suite(suite, words)
     source = read_source(folder / "source.toml", words)
