@@ -62,8 +62,7 @@ def printed_pairs(
     """The pairs of each axis that has any, the most first. without: places of numbers that are left out."""
     lines: dict[_Line, list[tuple[Axes, float]]] = defaultdict(list)
     for table in adoption.numbers(words):
-        for number, row in enumerate(table.rows):
-            case, readings = table.axes(row), table.readings(row)
+        for number, (case, readings) in enumerate(table.cases()):
             for quantity in (RATE, STEP):
                 if quantity in readings and table.printed(number, quantity)[0] not in without:
                     value = statistics.median(readings[quantity])
