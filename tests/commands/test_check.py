@@ -81,7 +81,9 @@ def test_a_number_of_a_source_is_checked_in_five_lines(tsuishi: Installed) -> No
     assert (git["commit"], git["why_unknown"]) == (None, "there is no git here")
     assert git["package"].split()[1] in said["pins"]
     (page,) = re.findall(r"^the page: (.*)$", done.stdout, re.M)
-    assert "conv2d" in Path(page).read_text()
+    shown = Path(page).read_text()
+    assert "conv2d" in shown
+    assert "--resume" not in shown
     assert "more trials: tsuishi check conv2d-gce --row=SciPy --env=host --repetitions=24 --within=1h" in done.stdout
 
 

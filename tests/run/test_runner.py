@@ -21,7 +21,7 @@ import pytest
 
 from tests.bench import BEHAVIOURS, REAL, make_checkout
 from tests.reports import make_report
-from tests.synthetic_run import run_record
+from tests.synthetic_run import SyntheticRun, run_record
 from tests.words import WORDS
 from tsuishi.artifacts.datasets import DataSet
 from tsuishi.base.checkout import Checkout
@@ -604,11 +604,16 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
     assert child.returncode == 130, output
     run = directory.open_run(tmp_path / "results")
     trial = trials(run)["sleeps"]
-    assert (trial["status"], trial["reason"]) == (
-        "interrupted",
-        "Ctrl-C; go on with `invoke run-suite --resume latest`",
-    )
+    assert (trial["status"], trial["reason"]) == ("interrupted", "Ctrl-C")
     assert (run.path / "trials.csv").exists()
+
+
+def test_a_run_that_had_to_stop_names_the_command_that_goes_on(tmp_path: Path) -> None:
+    runs = SyntheticRun(tmp_path / "run").finish(), SyntheticRun(tmp_path / "check", extras={"check": {}}).finish()
+    assert [str(RunStopped(run, "free some room")) for run in runs] == [
+        "free some room, then go on with `invoke run-suite --resume run`; what was measured is kept",
+        "free some room, then give the same command again; what was measured is kept",
+    ]
 
 
 @pytest.mark.system

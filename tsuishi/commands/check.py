@@ -168,7 +168,9 @@ def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, 
     chain.begins_again = True
     accelerator = found.session.choice.accelerator
     all_given = Options({"accelerator": accelerator, **options, **given})
-    return Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner, begins_again=True)
+    sub = Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner, begins_again=True)
+    sub.session = replace(sub.session, extras={"check": {}})
+    return sub
 
 
 def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:

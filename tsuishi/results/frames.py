@@ -39,6 +39,7 @@ from tsuishi.specs.vocabulary import Vocabulary
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
 _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
+_WHY_NEVER = mark("planned, but the run was stopped before it")
 
 
 class TrialDetails(NamedTuple):
@@ -297,7 +298,8 @@ def outcomes(results: Results) -> pd.DataFrame:
             if key not in tried:
                 tried.add(key)
                 label = columns.get((run_id, planned.environment), planned.environment)
-                row = {"run_id": run_id, "status": MISSING, "reason": _WHY_MISSING, "column": label}
+                why = _WHY_MISSING if run.is_of_run_suite else _WHY_NEVER
+                row = {"run_id": run_id, "status": MISSING, "reason": why, "column": label}
                 row |= {name: getattr(planned, name) for name in ("case_id", "environment", "repetition")}
                 row["trial_id"] = planned.trial_id
                 case = results.axes[planned.case_id]

@@ -64,7 +64,7 @@ class RunRecord(Record):
     """run.json: the request and the plan. `mac` is the seal of the user who wrote it.
 
     `seed` decides the order of trials; `drawn` are 64 random bits as hexadecimal digits, drawn when the run was made.
-    `extras`: what an extra asks of the run, by the name of the extra, which alone reads it.
+    `extras`: what a task with a folder of its own, as check, asks of the run, by its name; it alone reads that.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -93,6 +93,11 @@ class RunRecord(Record):
     def is_search(self) -> bool:
         """Whether it is a search for the release that changed a quantity."""
         return "quantity" in self.arguments
+
+    @property
+    def is_of_run_suite(self) -> bool:
+        """Whether `run-suite --resume` goes on with it, and not only the task that made it, as a search or a check."""
+        return not self.is_search and not self.extras
 
     @property
     def seeds_from(self) -> str:

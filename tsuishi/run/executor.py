@@ -39,7 +39,9 @@ class RunStopped(Exception):
     """The run cannot go on; its measurements are safe. The message is a line with the reason and the next step."""
 
     def __init__(self, run: RunDirectory, why: str) -> None:
-        super().__init__(f"{why}, then go on with `invoke run-suite --resume {run.id}`; what was measured is kept")
+        resumes = run.run().is_of_run_suite
+        again = f"go on with `invoke run-suite --resume {run.id}`" if resumes else "give the same command again"
+        super().__init__(f"{why}, then {again}; what was measured is kept")
         self.run = run
 
 

@@ -179,7 +179,7 @@ def _measure(
     except Timeout:
         return Outcome(TIMEOUT, f"stopped after {order.timeout_s:g} s; allow more with --timeout"), None
     except KeyboardInterrupt as interrupt:
-        return Outcome(INTERRUPTED, "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
+        return Outcome(INTERRUPTED, "Ctrl-C"), interrupt
     except UserError as refused:
         return Outcome(FAILED, str(refused)), None
     except EngineLost as lost:

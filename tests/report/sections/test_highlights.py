@@ -125,6 +125,12 @@ def test_equal_environments_that_scatter_are_no_finding(tmp_path: Path) -> None:
     assert "3 trials find a difference of" in line
 
 
+def test_the_page_of_a_check_does_not_name_a_command_that_its_user_cannot_give(tmp_path: Path) -> None:
+    run = compared(tmp_path, 0.5, 0.5, apart=0.2)
+    run.run["extras"] = {"check": {}}
+    assert lead(page(run)).partition("No finding is certain.")[2] == ""
+
+
 def test_environments_that_are_alike_are_found_to_be(tmp_path: Path) -> None:
     (card,) = cards(page(compared(tmp_path, 0.5, 0.5, apart=0.001)))
     assert card.title == f"{TF} and {TORCH} are alike: they differ by less than a tenth"

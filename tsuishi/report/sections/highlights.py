@@ -1,6 +1,6 @@
 """The top of the page: what a report found, the answers to its main questions first, then the most surprising."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
@@ -15,6 +15,7 @@ from tsuishi.report.sections.highlighted_claims import CLAIMS, from_claims, from
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.claims import Claim, Verdict
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
@@ -84,7 +85,7 @@ class Opening:
             suites=named[0] if len(named) == 1 else t("{count} suites", count=len(named)),
             environments=in_words(self._evidence.environments),
         )
-        takes = "" if self._certain else _what_it_takes(self._questions, [*self._evidence.results.runs])
+        takes = "" if self._certain else _what_it_takes(self._questions, self._evidence.results.runs)
         return prose(
             [measured, self._counted(), takes, self._verdicts.headline if self._verdicts.is_any_tested else ""]
         )
@@ -115,19 +116,20 @@ def chosen_highlights(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
     return tuple(each.item for each in ordered[:_MOST_CARDS])
 
 
-def _what_it_takes(questions: Questions, runs: Sequence[str]) -> str:
-    """What would make something certain: three trials of each case, or more time for the run. runs: ids."""
-    if not questions.answers or len(runs) > 1:
+def _what_it_takes(questions: Questions, runs: Mapping[str, RunRecord]) -> str:
+    """What would make something certain: three trials of each case, or more time for the run."""
+    run, *others = runs.values()
+    if not questions.answers or others or not run.is_of_run_suite:
         return ""
     if max(answer.trials for answer in questions.answers) < FEWEST_TRIALS:
         return t(
             "A verdict takes {count} trials of each case: `invoke run-suite --resume {run} --within 10m report`.",
             count=FEWEST_TRIALS,
-            run=runs[0],
+            run=run.run_id,
         )
     return t(
         "More trials would show smaller differences: `invoke run-suite --resume {run} --within 30m report`.",
-        run=runs[0],
+        run=run.run_id,
     )
 
 
