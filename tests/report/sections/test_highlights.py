@@ -116,6 +116,14 @@ def test_a_slow_environment_is_a_finding_by_the_near_end_of_its_interval(tmp_pat
     assert still_open(made) == ()
 
 
+def test_a_near_end_has_as_many_digits_as_tell_it_from_1(tmp_path: Path) -> None:
+    made = page(compared(tmp_path, 0.5, 0.5 * math.exp(4.315 * 0.02 * math.sqrt(2 / 3) + 0.0034)))
+    (card,) = cards(made)
+    assert card.title == f"{TORCH} is at least 1.003 times as fast as {TF}"
+    assert "Ratio 1.08 [1.003, 1.16]" in card.text
+    assert "interval 1.003 to 1.16" in questions_table(made).rows[0][3].text
+
+
 def test_equal_environments_that_scatter_are_no_finding(tmp_path: Path) -> None:
     made = page(compared(tmp_path, 0.5, 0.5, apart=0.2))
     assert cards(made) == []

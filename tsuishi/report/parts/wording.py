@@ -1,5 +1,6 @@
 """Tables of a report, and the words for numbers, quantities and cases, which are the same everywhere in it."""
 
+import math
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -222,4 +223,14 @@ def ratio_text(ratio: Ratio) -> str:
     """A ratio, with its interval if there is an interval: 1.23 [1.10, 1.37]."""
     if ratio.low is None or ratio.high is None:
         return digits(ratio.value)
-    return f"{digits(ratio.value)} [{digits(ratio.low)}, {digits(ratio.high)}]"
+    return f"{digits(ratio.value)} [{end_text(ratio.low)}, {end_text(ratio.high)}]"
+
+
+def end_text(end: float) -> str:
+    """An end of a ratio's interval, with as many digits as tell it from 1: it decides whether the sides differ.
+
+    >>> end_text(1.864), end_text(1.0034), end_text(0.99968), end_text(1.0)
+    ('1.86', '1.003', '0.9997', '1.00')
+    """
+    apart = round(abs(end - 1), 9)
+    return f"{end:.{-math.floor(math.log10(apart))}f}" if 0 < apart < 0.005 else digits(end)

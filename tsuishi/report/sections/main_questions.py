@@ -15,6 +15,7 @@ from tsuishi.report.parts.wording import (
     amount,
     case_text,
     digits,
+    end_text,
     label,
     no_ratio_text,
     status_text,
@@ -137,7 +138,7 @@ class Questions:
             return prose([comparison, why])
         comparison = t(
             "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
-            what=what, of=of, to=to, ratio=digits(ratio.value), low=digits(ratio.low), high=digits(ratio.high),
+            what=what, of=of, to=to, ratio=digits(ratio.value), low=end_text(ratio.low), high=end_text(ratio.high),
         )  # fmt: skip
         if answer.trials < FEWEST_TRIALS:
             return prose([comparison, t("(too few trials for a verdict)")])
