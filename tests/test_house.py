@@ -98,6 +98,7 @@ def test_no_text_of_the_core_has_the_name_of_a_task_an_engine_or_an_executor_of_
     texts = {module: literals(path) for module, path in core().items()}
     texts["options.toml"] = {row.help for row in read_options([PACKAGE / "base" / "options.toml"])}
     assert [(module, text) for module, own in texts.items() for text in own if named.search(text)] == []
+    assert [text for text in texts["options.toml"] if re.search(rf"\b({quoted})s\b", text)] == []  # as archives
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
