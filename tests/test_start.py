@@ -14,10 +14,34 @@ import pytest
 from tests.commands.test_tasks import REAL, checkout
 from tests.conftest import missing
 from tsuishi.base.files import sha256_of
+from tsuishi.base.tree import MANIFEST
 
 LOCK = "requirements.lock"
 # The title of the only suite of a checkout for tests.
 TITLE = "what workloads may do"
+# invoke/main.py of a package that only prints its arguments.
+PRINTS = """
+import sys
+class program:
+    def run(): print('invoke', *sys.argv[3:])
+"""
+# A tasks.py that sends Ctrl-C to itself: while it is imported, or in a task.
+PRESSED = """
+import os, signal, sys
+from functools import partial
+from tsuishi.commands import command_line
+
+def press():
+    os.kill(os.getpid(), signal.SIGINT)
+
+@partial(command_line.task, rows=[])
+def late(ctx):
+    press()
+
+if "early" in sys.argv:
+    press()
+namespace = command_line.collected(globals())
+"""
 # A module of every Python that ends whatever imports it.
 TRAP = "raise SystemExit('a module that is not ours')\n"
 
@@ -125,6 +149,20 @@ def test_without_a_home_it_says_what_to_set(root: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("door", ['"$invoke"', 'python -c "from tsuishi.commands.door import main; main()"'])
+def test_ctrl_c_ends_an_import_without_a_word_and_a_task_with_how_to_go_on(
+    root: Path, tmp_path: Path, door: str
+) -> None:
+    for name in ("invoke", LOCK, ".venv", "tsuishi", "invoke.yaml"):
+        (tmp_path / name).symlink_to(root / name)
+    (tmp_path / "tasks.py").write_text(PRESSED)
+    (tmp_path / MANIFEST).touch()  # a tree of its own for an installed tsuishi
+    given = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for when, said in (("early", ""), ("late", "interrupted; the same command goes on\n")):
+        told = start(tmp_path, f"{door} {when}; echo $?", given)
+        assert (told.stdout, told.stderr) == ("130\n", said)
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
     """A checkout without .venv, whose lock has one package: `invoke`, which prints its arguments."""
@@ -132,7 +170,7 @@ def fresh(tmp_path: Path) -> Path:
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr("invoke/__init__.py", "")
-        file.writestr("invoke/__main__.py", "import sys; print('invoke', *sys.argv[3:])")
+        file.writestr("invoke/main.py", PRINTS)
         file.writestr("invoke-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr("invoke-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
         file.writestr("invoke-1.0.dist-info/RECORD", "")

@@ -100,13 +100,13 @@ class ChainExecutor(Executor):
         names = tuple(call.task.name for call in self.normalize(tasks))
         # Invoke would convert variables itself, and ends with a traceback where a list or a number is expected.
         variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
-        signal.signal(signal.SIGTERM, _interrupt)
         sys.stdout = cast("TextIO", sys.__stdout__)  # a task whose reader is gone stops
         gc.freeze()  # imported modules stay: collections need not look at them again
         self._chain = Chain(names)  # until the options are read
         # Warnings and tracebacks may contain control characters from other people's texts.
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:
+            _hear_signals()
             options = given_options(tasks)
             refuse_without_its_task(options, names, self.collection)
             self._chain = Chain(names, Options(options), dict(self.config.get("tsuishi") or {}), variables)
@@ -133,6 +133,13 @@ class ChainExecutor(Executor):
     def expand_calls(self, calls: list[Call]) -> list[Call]:
         """The calls, each with the chain."""
         return [call.clone(into=ChainCall, with_={"chain": self._chain}) for call in super().expand_calls(calls)]
+
+
+def _hear_signals() -> None:
+    """Handle SIGTERM, and Ctrl-C where it has ended Python at once so far, as while modules were imported."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, _interrupt)
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -5,10 +5,9 @@ The tree is that of the current folder or of one above it, as `tsuishi init` mak
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
-
-from invoke.main import program
 
 from tsuishi.base import home
 from tsuishi.base.checkout import PACKAGED, Checkout
@@ -17,7 +16,11 @@ from tsuishi.base.tree import MANIFEST, write_tree
 
 
 def main() -> None:
-    """Run the tasks that the command line names."""
+    """Run the tasks that the command line names. Until a task runs, Ctrl-C ends Python as it ends any program."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from invoke.main import program
+
     os.environ.setdefault("PYTHONUTF8", "1")
     try:
         root = _tree()
