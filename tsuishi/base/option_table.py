@@ -95,9 +95,14 @@ def options_of(tasks: Iterable[str], rows: Sequence[Option] | None = None) -> li
 
 
 def task_with(*options: str) -> str:
-    """The task that has all of these options, for a command in a message: its extra may be absent."""
+    """The task that has all of these options, for a command in a message; words for it where its extra is absent.
+
+    >>> task_with("repetitions", "suite"), task_with("repetitions", "of nobody")
+    ('run-suite', '<the task of an extra that is not here>')
+    """
     names = sorted({task for row in OPTIONS for task in row.of})
-    return next((task for task in names if {*options} <= {row.name for row in options_of((task,))}), "<an absent task>")
+    found = (task for task in names if {*options} <= {row.name for row in options_of((task,))})
+    return next(found, "<the task of an extra that is not here>")
 
 
 def _facts(setting: str) -> dict[str, str]:
