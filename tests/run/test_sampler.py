@@ -173,7 +173,7 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
             with Sampler(path, 0.1, lambda: [child.pid], NoGpus()) as sampler:
                 wait_for(lambda: ticks(path) >= 4)
                 sampler.phase = "measure"
-                wait_for(lambda: ticks(path) >= 8)
+                wait_for(lambda: path.read_text(encoding="utf-8").count("measure") >= 4)
                 sampler.phase = ""
         finally:
             for pid in _family(child.pid):
@@ -185,7 +185,9 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
     assert list(found[0]) == [name for name in schema.column_names("telemetry") if name != "trial_id"]
     times = [float(row["elapsed_s"]) for row in found]
     assert times[:-1] == sorted(times[:-1])
-    assert on_the_grid(times)
+    changed = [row["phase"] for row in found].index("measure")
+    assert on_the_grid(times[:changed])
+    assert on_the_grid(times[changed - 1 : -1])
     assert {row["device"] for row in found} == {"host"}
     assert {row["phase"] for row in found} == {"", "measure"}
     assert all(float(row["process_memory_mib"]) > 200 for row in found)
@@ -250,6 +252,7 @@ def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path
         assert child.stdout.readline() == b"ready\n"
         before_s = sum(child_times(child.pid))
         with Sampler(path, 60.0, lambda: [child.pid], NoGpus()) as sampler:
+            wait_for(lambda: ticks(path) >= 1)
             time.sleep(0.5)
             begin_s = sampler.elapsed_s()
             sampler.phase = "measure"
@@ -257,8 +260,8 @@ def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path
             child.stdin.flush()
             wait_for(lambda: ticks(path) >= 7)
             end_s = sampler.elapsed_s()
-            sampler.phase = ""
             used_s = sum(child_times(child.pid)) - before_s
+            enter(sampler, "")
             time.sleep(0.5)
         child.kill()
     rows = read(path)
@@ -287,19 +290,17 @@ def child_times(pid: int) -> tuple[float, float]:
 def test_close_readings_end_after_some_seconds_and_are_not_for_phases_that_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampler_module, "CLOSE_S", 0.55)
+    monkeypatch.setattr(sampler_module, "CLOSE_S", 1.55)
     path = tmp_path / "t.csv"
     with Sampler(path, 60.0, lambda: [], NoGpus()) as sampler:
-        for phase in ("epoch", "", "epoch", ""):
-            sampler.phase = phase
-            time.sleep(1.2)
-    rows = read(path)
-    first = [row["phase"] for row in rows].index("epoch")
-    second = len(rows) - 2 - [row["phase"] for row in reversed(rows[:-1])].index("epoch")
-    assert len(rows) <= 1 + 1 + 7 + 4
+        for phase, lasts_s in (("epoch", 3.0), ("", 0.2), ("epoch", 1.0), ("", 0.2)):
+            enter(sampler, phase)
+            time.sleep(lasts_s)
+    phases = [row["phase"] for row in read(path)]
+    assert len(phases) <= 1 + 1 + 17 + 4
     # The first epoch has close readings and its end, the second its end alone.
-    assert second - first >= 3
-    assert [row["phase"] for row in rows[-3:]] == ["", "epoch", ""]
+    assert phases.count("epoch") >= 4
+    assert phases[-3:] == ["", "epoch", ""]
 
 
 def test_a_workload_that_changes_its_phase_all_the_time_is_not_sampled_all_the_time(tmp_path: Path) -> None:
@@ -307,13 +308,18 @@ def test_a_workload_that_changes_its_phase_all_the_time_is_not_sampled_all_the_t
     with Sampler(path, 60.0, lambda: [], NoGpus()) as sampler:
         end = time.monotonic() + 1.0
         changes = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or changes <= 100:
             sampler.phase = f"phase {changes}"
             changes += 1
             time.sleep(0.0005)
-        lasted_s = sampler.elapsed_s()
-    assert changes > 100
+    lasted_s = sampler.elapsed_s()
     assert ticks(path) <= 2 + lasted_s / (CLOSE_INTERVAL_S / 2)
+
+
+def enter(sampler: Sampler, phase: str) -> None:
+    """Begin a phase, and wait until the sampler has seen that, however late."""
+    sampler.phase = phase
+    wait_for(lambda: not sampler._wake.is_set())
 
 
 def read(path: Path) -> list[dict[str, str]]:
