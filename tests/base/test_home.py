@@ -26,6 +26,23 @@ def test_a_variable_of_xdg_counts_where_its_path_is_absolute(
     assert (home.cache(), home.configuration()) == (Path(cache), Path(configuration))
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "", "/home/ada/.cache/tsuishi/x"), "; set XDG_CACHE_HOME to a folder that you can write"),
+        (FileNotFoundError(2, "", "/home/ada/.local"), "; set XDG_DATA_HOME to a folder that you can write"),
+        (PermissionError(13, "", "results/.run-1"), "; change its rights, or name another place"),
+        (FileNotFoundError(2, "", "results/x"), ""),
+        (OSError(28, "no path"), ""),
+    ],
+)
+def test_what_cannot_be_written_has_a_remedy(monkeypatch: pytest.MonkeyPatch, error: OSError, said: str) -> None:
+    for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert home.remedy(error) == said
+
+
 def test_the_home_of_nobody_is_named() -> None:
     with pytest.raises(UserError, match=r"^~nobody-of-this-name/x: whose home is that\? Write the whole path$"):
         home.expanded("~nobody-of-this-name/x")

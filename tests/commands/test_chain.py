@@ -27,7 +27,7 @@ task = partial(command_line.task, rows=[
     *(Option(name, "run-suite", "", switch=False) for name in ("fails", "interrupted", "terminated", "bug")),
     Option("run", "report", ""),
     Option("fail-on", "report", ""),
-    Option("name", "open-run", "", positional=True),
+    Option("name", "open-run", "the id of a run", positional=True),
 ])
 
 def say(name, chain):
@@ -184,6 +184,11 @@ def test_a_failed_trial_and_interruptions_keep_their_exit_codes_with_options_at_
             "unknown task 'biuld'; did you mean 'build'? known: build, lock, open-run, report, run-suite, settings",
         ),
         ("it's", "unknown task 'it's'; known: build, lock, open-run, report, run-suite, settings"),
+        (
+            "--list biuld",
+            "--list takes no name: `invoke --list` shows all tasks, `invoke --help biuld` this task",
+        ),
+        ("open-run", "`open-run` needs its name: the id of a run"),
         ("report --repetitions", "--repetitions needs a value"),
         ("build --env --plan", "--env needs a value"),
         (

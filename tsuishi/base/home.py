@@ -30,10 +30,13 @@ def cache() -> Path:
     return _of_xdg("XDG_CACHE_HOME", ".cache")
 
 
-def remedy(path: object) -> str:
-    """What to do where a path cannot be written, if it belongs to the folder for caches; empty for other paths."""
-    is_cache = Path(str(path)).is_relative_to(cache().parent)
-    return "; set XDG_CACHE_HOME to a folder that you can write" if is_cache else ""
+def remedy(error: OSError) -> str:
+    """What to do where a path cannot be written or read; empty where its folder or its rights are not the cause."""
+    path = Path(str(error.filename))
+    for variable, folder in (("XDG_CACHE_HOME", cache()), ("XDG_DATA_HOME", data())):
+        if path.is_relative_to(folder.parent) or folder.is_relative_to(path):
+            return f"; set {variable} to a folder that you can write"
+    return "; change its rights, or name another place" if isinstance(error, PermissionError) else ""
 
 
 def configuration() -> Path:

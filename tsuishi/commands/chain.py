@@ -117,7 +117,7 @@ class ChainExecutor(Executor):
             raise Refused(f"the engine stopped answering: {lost}; start it again") from None
         except OSError as error:
             why = ": ".join(filter(None, (error.strerror or str(error), error.filename)))
-            raise Refused(why + home.remedy(error.filename)) from None
+            raise Refused(why + home.remedy(error)) from None
         except KeyboardInterrupt:
             resumes = any(row.name == "resume" for row in options_of(names))
             goes_on = "the same command with `--resume latest`" if resumes else "the same command"

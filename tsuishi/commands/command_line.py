@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = re.compile(r"No idea what (['\"])(.*)\1 is!")
 _NO_VALUE = re.compile(r"Flag <\w*Argument: ([\w-]+).* needed value")
+_NOT_GIVEN = re.compile(r"'([\w-]+)' did not receive required positional arguments: '([\w-]+)'")
 
 
 class Refused(Exit):
@@ -111,6 +112,8 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
         if core[0].args.list.value is True and core[0].args["list-format"].value == "flat":
             _list(groups)
             raise Exit(code=0)
+        if isinstance(name := core[0].args.list.value, str):
+            raise Refused(f"--list takes no name: `invoke --list` shows all tasks, `invoke --help {name}` this task")
         _CommandLine(collection, core.unparsed).check(core[0].args.help)
     return collection
 
@@ -133,6 +136,7 @@ class _CommandLine:
     def __init__(self, tasks: Collection, words: Sequence[str]) -> None:
         self._tasks = {context.name or "": context for context in tasks.to_contexts()}
         self._own = {name: {*_flags(tasks[name].rows)} for name in self._tasks}
+        self._rows = {name: {row.name: row for row in tasks[name].rows} for name in self._tasks}
         self._words = words
 
     def check(self, help_of: Argument) -> None:
@@ -154,6 +158,8 @@ class _CommandLine:
         """The parser's error in tsuishi's words; unchanged if it is of a kind that users' mistakes do not cause."""
         if match := _NO_VALUE.match(str(error)):
             return UserError(f"{_flag(match[1])} needs a value")
+        if match := _NOT_GIVEN.match(str(error)):
+            return UserError(f"`{match[1]}` needs its {match[2]}: {self._rows[match[1]][match[2]].told()}")
         if not (match := _UNKNOWN.fullmatch(str(error))):
             return error
         token, context = match[2], error.context
