@@ -17,8 +17,11 @@ from tests.synthetic_run import listed_example
 from tsuishi import extras
 from tsuishi.commands.development import ON_ANY_MACHINE
 
-# The tests of what asks for extras, and of what counts the texts and names of all.
-OF_THE_CORE = ("base", "commands", "environments", "results/test_upgrade.py", "specs", "test_house.py", "verdicts")
+# The tests of the tasks, of environments, of reports of old runs, and of what counts the texts and names of all extras.
+OF_THE_CORE = (
+    *("commands", "environments", "results/test_upgrade.py", "base/test_language.py", "base/test_settings.py"),
+    *("specs/test_vocabulary.py", "test_house.py", "verdicts/test_truth.py"),
+)
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "out", "cache", "extras")
 # Imports every module of the core, and is `invoke` then.
 WITH_ALL_MODULES = """
