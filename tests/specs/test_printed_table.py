@@ -109,6 +109,24 @@ def test_headers_are_values_of_an_axis_and_columns_and_rows_name_hardware() -> N
     assert [spec(columns=by_row, hardware="").hardware_of(number) for number in numbers] == ["titan-v", "k80"]
 
 
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("model,batch,img/s\nxcit,1,2\nresnet18,1,2\nresnet50,1,3\n", {}),
+        ("resnet18,resnet50,xcit\n2,3,4\n", {"columns": [], "across": {"axis": "model", "holds": "step_s"}}),
+        ("a,resnet18\n3,2\n", {"columns": [{"name": "a", "holds": "step_s", "case": {"model": "resnet50"}}],
+                               "across": {"axis": "model", "holds": "step_s"}}),
+        ("s\n3\n", {"columns": [{"name": "s", "holds": "step_s"}], "case": {"model": "resnet50"}}),
+    ],
+)  # fmt: skip
+def test_only_numbers_of_networks_that_are_asked_are_read(text: str, given: dict[str, Any]) -> None:
+    (grid,), table = grids("a.csv", text), spec(**given)
+    assert [number.value for number in table.read(grid, {}, FACTS, lambda network: network == "resnet50").numbers] == [
+        3.0
+    ]
+    assert not table.read(grid, {}, FACTS, lambda network: network == "mlp").numbers
+
+
 def test_columns_give_axes_and_words_stand_for_several() -> None:
     columns = [
         {

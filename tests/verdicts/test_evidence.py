@@ -1,13 +1,17 @@
 """Evidence: published numbers stand beside the cases that they are of."""
 
+import hashlib
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.counting import lines_run
+from tests.report.compared import page_of
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
+from tsuishi.report.output.csv_files import text
 from tsuishi.specs.checkable import numbers_by_network
 from tsuishi.specs.source import Number, read_sources
 from tsuishi.specs.zoo_names import names_of
@@ -56,3 +60,90 @@ def test_numbers_of_other_networks_cost_a_case_nothing(tmp_path: Path) -> None:
         return lines_run(lambda: evidence.published(CASE.id))
 
     assert work(100) == work(1000)
+
+
+TABLES = """
+title = "A title"
+language = "en"
+[[hardware]]
+name = "card"
+title = "A card"
+[[numbers]]
+suite = "multi_gpu_scaling"
+hardware = "card"
+columns = ["model", "batch_size", "step_s"]
+rows = [["vgg_small", 64, 0.5]]
+[[tables]]
+file = "rows.csv"
+sha256 = "{rows}"
+suite = "multi_gpu_scaling"
+hardware = "card"
+columns = [
+    {{name = "model", holds = "model"}}, {{name = "batch", holds = "batch_size"}},
+    {{name = "size", holds = "image_size"}}, {{name = "s", holds = "step_s"}}
+]
+[[tables]]
+file = "headers.csv"
+sha256 = "{headers}"
+suite = "multi_gpu_scaling"
+hardware = "card"
+columns = [{{name = "batch", holds = "batch_size"}}]
+across = {{axis = "model", holds = "step_s"}}
+"""
+CLAIM = """
+[[claims]]
+id = "a"
+text = "One is faster."
+[[claims.checks]]
+kind = "order"
+quantity = "step_s"
+case = {suite = "multi_gpu_scaling", batch_size = 128}
+%s
+hold = {below = 1.0}
+why = "It is printed."
+"""
+NAMED = 'of = {model = "resnet50"}\nto = {model = "resnet18"}'
+UNNAMED = "of = {devices = 2}\nto = {devices = 1}"
+TYPED, RAN, CLAIMED = {"vgg_small"}, {"cnn10"}, {"resnet50", "resnet18"}
+PRINTED = {
+    # The first row prints no size of images: without it, the order of the other rows must stay.
+    "rows": "model,batch,size,s\nresnet34,128,,7\ncnn10,128,64,5\ncnn10,128,,6\nresnet50,128,,1\nresnet18,128,,2\n",
+    "headers": "batch,cnn10,resnet50,resnet18,resnet34\n256,0.4,1,2,3\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("claims", "by_other", "networks"),
+    [
+        ("", "", TYPED | RAN),
+        (CLAIM % NAMED, "", TYPED | RAN | CLAIMED),
+        (CLAIM % UNNAMED, "", TYPED | RAN | CLAIMED | {"resnet34"}),
+        ("", (CLAIM % NAMED).replace("[[claims.checks]]", 'also_by = ["a"]\n[[claims.checks]]'), TYPED | RAN | CLAIMED),
+        ("", CLAIM % UNNAMED, TYPED | RAN),
+    ],
+)
+def test_a_report_has_the_numbers_of_networks_that_ran_or_in_claims_and_is_else_that_with_all(
+    tmp_path: Path, claims: str, by_other: str, networks: set[str]
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for repetition in (1, 2, 3):
+        run.add(CASE, TORCH, steady_samples(128, [0.1 * repetition] * 4), repetition)
+        run.add(training_case(128, image_size=64), TORCH, steady_samples(128, [0.2 * repetition] * 4), repetition)
+    (folder := tmp_path / "published" / "a").mkdir(parents=True)
+    for name, printed in PRINTED.items():
+        (folder / f"{name}.csv").write_text(printed)
+    digests = {name: hashlib.sha256(printed.encode()).hexdigest() for name, printed in PRINTED.items()}
+    (folder / "source.toml").write_text(TABLES.format(**digests) + claims)
+    if by_other:
+        (folder.parent / "b.toml").write_text(SOURCE % "" + by_other)
+    sources = read_sources(folder.parent, WORDS, tables=False)
+    directory = run.finish()
+    some, every = (
+        page_of(Evidence([directory], given, WORDS))
+        for given in (sources, tuple(source.with_tables() for source in sources))
+    )
+    found = some.tables["published"]
+    named = {model for source, model in zip(found["source"], found["model"], strict=True) if source == "a"}
+    assert named == networks
+    assert some.verdicts == every.verdicts
+    assert {name for name in every.tables if text(some.tables[name]) != text(every.tables[name])} <= {"published"}

@@ -307,9 +307,10 @@ class Claim(toml.Spec):
         ]
         return {value for selection in selections for value in selection.get(axis, ())}
 
-    def selectors(self) -> list[Selector]:
-        """Of each side of its checks."""
-        return [check.selector(side) for check in self.checks for side in (check.of, check.to) if side is not None]
+    def selectors(self, partial: bool = False) -> list[Selector]:
+        """Of each side of its checks. partial: as for Selector."""
+        sides = [(check, side) for check in self.checks for side in (check.of, check.to) if side is not None]
+        return [check.selector(side, partial) for check, side in sides]
 
     @model_validator(mode="after")
     def _testable_or_not(self) -> "Claim":

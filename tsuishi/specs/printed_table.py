@@ -6,7 +6,7 @@ number of a case, or refused with the reason: nothing is left out in silence.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
@@ -36,6 +36,11 @@ _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 Axes = dict[str, Value]
+# Our values of axes by printed text; facts of networks by name; whether the numbers of a network are read.
+Names = Mapping[str, Mapping[str, Value]]
+Facts = Mapping[str, NetworkFacts]
+Asked = Callable[[Value], bool]
+_NOT_ASKED = "network"
 
 
 class PrintedColumn(toml.Spec):
@@ -167,11 +172,9 @@ class PrintedTable(toml.Spec):
                     found[index] = PrintedColumn(name=name, holds=held[0], scale=held[1], inverse=held[2])
         return found
 
-    def read(
-        self, grid: Grid, names: Mapping[str, Mapping[str, Value]], facts: Mapping[str, NetworkFacts]
-    ) -> TableReading:
-        """Every number cell of the table. names: our values of axes by printed text. facts: of networks, by name."""
-        return _Reader(self, self._words, grid, names, facts).read()
+    def read(self, grid: Grid, names: Names, facts: Facts, asked: Asked | None = None) -> TableReading:
+        """Every number cell of the table. asked: leave out the numbers of other networks."""
+        return _Reader(self, self._words, grid, names, facts, asked).read()
 
     def tables(self, numbers: Sequence[CaseNumber]) -> Iterator[tuple[dict[str, Any], list[Readings]]]:
         """The numbers as tables of a source (`[[numbers]]`), each with the readings of its rows.
@@ -189,7 +192,8 @@ class PrintedTable(toml.Spec):
             every = (tuple(number.value for number in of) for of in readings.values())
             values = [of[0] if len(of) == 1 else of for of in every]
             alike[columns].append(((*(value for _, value in axes), *values), readings))
-        for (hardware, axes_of, quantities), found in alike.items():
+        # The order is the same whichever networks were read; the last number for a case names most axes.
+        for (hardware, axes_of, quantities), found in sorted(alike.items(), key=lambda each: len(each[0][1])):
             of = {"suite": self.suite, "hardware": hardware, "framework": self.framework, "note": self.file}
             rows = tuple(row for row, _ in found)
             yield {**of, "columns": (*axes_of, *quantities), "rows": rows}, [readings for _, readings in found]
@@ -222,14 +226,10 @@ class _Reader:
     """Reads the cells of a table."""
 
     def __init__(
-        self,
-        table: PrintedTable,
-        words: Vocabulary,
-        grid: Grid,
-        names: Mapping[str, Mapping[str, Value]],
-        facts: Mapping[str, NetworkFacts],
+        self, table: PrintedTable, words: Vocabulary, grid: Grid, names: Names, facts: Facts, asked: Asked | None
     ) -> None:
         self._table, self._words, self._grid, self._names, self._facts = table, words, grid, names, facts
+        self._asked = asked or (lambda network: True)
         columns = table._columns(grid.header)
         self._quantities = {index: column for index, column in columns.items() if column.holds in words.quantities}
         self._others = {index: column for index, column in columns.items() if index not in self._quantities}
@@ -243,6 +243,8 @@ class _Reader:
             try:
                 common, parameters, hardware = self._common(row)
             except _Refused as refused:
+                if refused.why == _NOT_ASKED:
+                    continue
                 why = refused
             for index, column in self._quantities.items():
                 text = row[index] if index < len(row) else ""
@@ -318,6 +320,8 @@ class _Reader:
             axes[across.axis] = self._named(across.axis, column.name)
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
+        if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
+            raise _Refused(_NOT_ASKED, str(axes[MODEL]))
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
@@ -331,7 +335,9 @@ class _Reader:
     def _named(self, axis: str, text: str) -> Value:
         """Our value for a printed text. Raises _Refused where the axis has none."""
         if (axis, text) not in self._known:
-            self._known[axis, text] = self._found(axis, text)
+            value = self._found(axis, text)
+            is_other = axis == MODEL and not isinstance(value, _Refused) and not self._asked(value)
+            self._known[axis, text] = _Refused(_NOT_ASKED, text) if is_other else value
         found = self._known[axis, text]
         if isinstance(found, _Refused):
             raise found

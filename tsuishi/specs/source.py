@@ -24,7 +24,7 @@ from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
-from tsuishi.specs.printed_table import CaseNumber, PrintedTable, Readings, TableReading
+from tsuishi.specs.printed_table import Asked, CaseNumber, PrintedTable, Readings, TableReading
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
@@ -242,8 +242,8 @@ class Source(toml.Spec):
         check_numbers(self.figures, self.flat() if self.figures else ())
         return self
 
-    def with_tables(self, suites: Container[str] | None = None) -> "Source":
-        """The source with the numbers of its tables in files, of these suites or of all.
+    def with_tables(self, suites: Container[str] | None = None, asked: Asked | None = None) -> "Source":
+        """The source with the numbers of its tables in files, of these suites and networks (`asked`) or of all.
 
         Raises UserError as read_printed_table does, and for hardware that is not listed.
         """
@@ -253,7 +253,7 @@ class Source(toml.Spec):
         numbers = list(self.numbers)
         for table in self.tables:
             if suites is None or table.suite in suites:
-                reading = read_printed_table(path.parent, self, table, words)
+                reading = read_printed_table(path.parent, self, table, words, asked)
                 numbers += numbers_of(table, reading.numbers, f"{path}: {table.file}", words)
         try:
             _check_hardware(self.hardware, numbers)
@@ -339,7 +339,9 @@ def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) ->
             raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
 
 
-def read_printed_table(folder: Path, source: Source, table: PrintedTable, words: Vocabulary) -> TableReading:
+def read_printed_table(
+    folder: Path, source: Source, table: PrintedTable, words: Vocabulary, asked: Asked | None
+) -> TableReading:
     """Every number cell of a table of a source: numbers of cases, and cells that are refused. folder: of the source.
 
     Raises UserError for a file that is missing, altered, or has no such table.
@@ -352,7 +354,7 @@ def read_printed_table(folder: Path, source: Source, table: PrintedTable, words:
         grid = grids(path.name, text)[table.number - 1]
     except (ValueError, IndexError) as error:
         raise UserError(f"{path}: no table {table.number} in it") from error
-    return table.read(grid, source.values, words.networks)
+    return table.read(grid, source.values, words.networks, asked)
 
 
 def numbers_of(table: PrintedTable, found: Sequence[CaseNumber], where: str, words: Vocabulary) -> Iterator[Numbers]:

@@ -1,8 +1,8 @@
 """Evidence: all data behind a report, read once. All other parts of a report are views of it."""
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Container, Iterable, Sequence
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,11 @@ from tsuishi.estimates.variances import Pool, Scatter, scatter_of
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
-from tsuishi.specs.case import MODEL, PROTOCOL, SUITE
+from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
 from tsuishi.specs.checkable import numbers_by_network
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
+from tsuishi.specs.printed_table import Asked
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
@@ -43,7 +44,8 @@ class Evidence:
         # each case, measured or published; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
-        sources = tuple(source.with_tables(ran) for source in sources)
+        networks = {axes.get(MODEL) for axes in self.results.axes.values()}
+        sources = tuple(source.with_tables(ran, _asked(source, sources, networks)) for source in sources)
         if sheets is not None:
             sources = tuple(with_impossible(source, words, sheets) for source in sources)
         published = {number.case: number.axes for source in sources for number in source.flat()}
@@ -333,6 +335,17 @@ def evidence_of(
     """The evidence of a run, by these suites and against these sources. Raises UserError for a wrong file."""
     words = vocabulary(suites)
     return Evidence([run], read_sources(published, words, tables=False), words, sheets)
+
+
+def _asked(source: Source, sources: Iterable[Source], ran: Container[Value | None]) -> Asked | None:
+    """Whether a report needs a source's numbers of a network: those that ran, or are in claims on its numbers; or all.
+
+    Its figures are drawn from all numbers.
+    """
+    claims = (claim for each in sources for claim in each.claims if each is source or source.name in claim.also_by)
+    selectors = [selects for claim in claims for selects in claim.selectors(partial=True)]
+    claimed = cache(lambda network: any(selects({MODEL: network}) for selects in selectors))
+    return None if source.figures else lambda network: network in ran or claimed(network)
 
 
 def _workloads(results: Results) -> dict[str, str]:

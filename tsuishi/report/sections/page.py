@@ -153,7 +153,10 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, TableV
 
 
 def _published(evidence: Evidence) -> Rows:
-    """Every number of every source, also of suites that did not run; every reading of those read several times."""
+    """The numbers of sources, also of suites that did not run; every reading of those read several times.
+
+    Of a table in a file, those of suites and networks that ran, and of networks that claims name.
+    """
     rows: Rows = {"published": [], "readings": []}
     for number in (number for source in evidence.sources for number in source.flat()):
         where = {"source": number.source, "hardware": number.hardware}
