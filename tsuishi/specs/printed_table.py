@@ -30,8 +30,7 @@ HARDWARE, WORDS = "hardware", "words"
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
 _CELL_UNIT = re.compile(r"[\d.,]+(?:[kKM](?!\w))? ?([^\d\s\-–−±(*].*)")
-# 342K, 2.1k images/s
-_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")
+_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
 _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
