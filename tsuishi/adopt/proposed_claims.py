@@ -19,7 +19,8 @@ _CLEAR, _ALIKE = 1.2, 1.05
 # The least share of clear pairs among those at the same settings. A typical gain is within this factor of the median.
 _SHARE, _NEAR = 0.1, 1.1
 _KINDS = {
-    "gpu": r"(?:\d+x)?(?:(?:gtx|rtx|titan|tesla|quadro|geforce|radeon|dgx)\w*|[vahpb]\d00\w?|t4|k\d0|l40s?|a10g?|mi\d+)",
+    "gpu": r"(?:\d+x)?(?:(?:gtx|rtx|titan|tesla|quadro|geforce|radeon|dgx)\w*|[vahpb]\d00\w?|[tk]\d0?|l40s?|a10g?"
+    r"|mi\d+)",
     "cpu": r"cpu|xeon|core|i[3579]|ryzen|epyc|threadripper|graviton|cortex",
 }
 
