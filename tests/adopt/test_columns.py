@@ -616,3 +616,51 @@ def test_thousands_and_the_time_of_a_sample_in_cells() -> None:
     ]
     found = adopted("| model | batch | Samples/sec |\n|--|--|--|\n| resnet18 | 8 | 2.1K |\n| resnet50 | 8 | 342 |\n")
     assert [value for _, _, value, _ in numbers(found)] == [2100, 342]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "found"),
+    [
+        ("batch size,throughput (img/s),latency at batch 1 (ms)", "64,1000,7", [(64, 1, 1000), (1, 1, 0.007)]),
+        ("throughput (img/s),latency bs=1 (ms)", "1000,7", [(1, 1, 0.007)]),
+        ("batch,GPUs,images/s,1 GPU (ms)", "64,8,800,90", [(64, 8, 800), (64, 1, 0.09)]),
+        ("batch,1 GPU (img/s),8 GPUs (img/s),CPU (img/s)", "64,100,700,3", [(64, 1, 100), (64, 8, 700), (64, 1, 3)]),
+    ],
+)
+def test_a_count_in_a_header_is_that_of_its_column_alone(header: str, cells: str, found: list[tuple[Any, ...]]) -> None:
+    adoption = adopted(f"model,{header}\nresnet50,{cells}\n", "t.csv", framework="torch")
+    read = numbers(adoption)
+    assert [(axes["batch_size"], axes.get("devices", 1), value) for axes, _, value, _ in read] == found
+    assert [axes.get("strategy", "none") == "none" for axes, *_ in read] == [devices == 1 for _, devices, _ in found]
+
+
+def test_thousands_count_where_a_batch_or_a_unit_follows_from_rate_and_time() -> None:
+    text = "model,images/s,latency (ms)\nresnet50,12.3K,83.25\nvgg16,1.23K,832.5\n"
+    assert {axes["batch_size"] for axes, *_ in numbers(adopted(text, "t.csv"))} == {1024}
+    text = "model,batch,images/s,time\nresnet50,1024,12.3K,83.3\n"
+    assert taken(adopted(text, "t.csv"))["time"] == "step_s, printed x 0.001"
+
+
+def test_times_of_steps_beside_epochs_and_train_times_in_ms_are_read_and_rates_of_a_gpu_are_not() -> None:
+    text = "model,epochs,batch size,step time (s),Time per batch (s),time (s)\nresnet18,4,16,0.2,0.2,174\n"
+    found = taken(adopted(text, "t.csv"))
+    assert (found["step time (s)"], found["time (s)"]) == ("step_s", "not read")
+    text = "| model | batch | Train time | Inference time |\n|--|--|--|--|\n| resnet18 | 16 | 31.3ms | 11ms |\n"
+    assert [(axes["mode"], value) for axes, _, value, _ in numbers(adopted(text))] == [
+        ("training", 0.0313),
+        ("inference", 0.011),
+    ]
+    text = "| model | batch | GPUs | images/s/GPU | Throughput per GPU (img/s) |\n|--|--|--|--|--|\n"
+    assert numbers(adopted(text + "| resnet18 | 16 | 8 | 300 | 300 |\n")) == []
+
+
+def test_thousands_under_a_heading_with_a_unit_and_millions_of_parameters() -> None:
+    text = "## Training throughput (images/s)\n\n| model | FP32 | AMP |\n|--|--|--|\n| resnet50 | 1.2K | 2.4K |\n"
+    assert [value for _, _, value, _ in numbers(adopted(text, case={"batch_size": 64}))] == [1200, 2400]
+    text = "model;batch;images/s;params\nresnet50;64;100,5;25,56M\n"
+    assert len(numbers(adopted(text, "t.csv"))) == 1
+
+
+def test_a_rule_at_the_beginning_of_a_page_hides_no_table() -> None:
+    table = "| model | batch | images/s |\n|--|--|--|\n| resnet50 | 64 | 100 |\n"
+    assert len(adopted(f"---\n\n{table}\n---\n\n{table}").tables) == 2

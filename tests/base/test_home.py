@@ -33,6 +33,7 @@ def test_a_variable_of_xdg_counts_where_its_path_is_absolute(
         (FileNotFoundError(2, "", "/home/ada/.local"), "; set XDG_DATA_HOME to a folder that you can write"),
         (PermissionError(13, "", "results/.run-1"), "; change its rights, or name another place"),
         (FileNotFoundError(2, "", "results/x"), ""),
+        (FileNotFoundError(2, "", "/home/ada/.cache/table.csv"), ""),
         (OSError(28, "no path"), ""),
     ],
 )

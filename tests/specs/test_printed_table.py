@@ -12,7 +12,8 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.specs import numerals
 from tsuishi.specs.grids import grids
-from tsuishi.specs.printed_table import PrintedTable, TableReading, number_in
+from tsuishi.specs.numerals import number_in
+from tsuishi.specs.printed_table import PrintedTable, TableReading
 from tsuishi.specs.source import numbers_of
 from tsuishi.specs.vocabulary import NetworkFacts
 

@@ -16,7 +16,8 @@ from tsuishi.base.errors import UserError
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
-from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, number_in, slug, unit_of_cell
+from tsuishi.specs.numerals import printed_number, unit_of_cell
+from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library
@@ -182,14 +183,14 @@ def _adopt_table(
 ) -> None:
     """Make the map of a table, and read its cells."""
     proposed, named = table.proposed, table.named
-    held = proposed.axes
+    held_by_some, held = proposed.axes, proposed.axes_of_all
     common = {axis: value for axis, text in proposed.common.items() if (value := values(axis, text)) is not None}
     named.refused += [f"{axis} {text}" for axis, text in proposed.common.items() if axis not in common]
     case = {axis: value for axis, value in {**named.case, **common, **said.case}.items() if axis not in held}
-    if BATCH_SIZE not in held | {*case} and (batch := _batch_by_arithmetic(table.grid, proposed)):
+    if BATCH_SIZE not in held_by_some | {*case} and (batch := _batch_by_arithmetic(table.grid, proposed)):
         case[BATCH_SIZE] = batch
         named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
-    table.unread = _unread(table, held | {*case}, {*said.case} | ({"framework"} if said.framework else set()))
+    table.unread = _unread(table, held_by_some | {*case}, {*said.case} | ({"framework"} if said.framework else set()))
     if table.unread:
         return
     for axis, texts in _texts(table).items():
@@ -198,7 +199,7 @@ def _adopt_table(
     framework = framework or (framework_of_library(proposed.library) if proposed.library else "")
     for axis in _AXES:
         if axis not in case and axis not in held:
-            value = _assumed(axis, case, held, framework, words)
+            value = _assumed(axis, case, held_by_some, framework, words)
             if axis == "mode" and _is_of_inference(table.grid):
                 value = "inference"
             if value is not None:
@@ -289,7 +290,7 @@ def _batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
     for row in grid.rows:
         if len(row) == len(grid.header):
             rate, time = (row[grid.header.index(places[holds].name)] for holds in (IMAGES, STEP))
-            if (images := number_in(rate, proposed.decimal)) and (step := number_in(time, proposed.decimal)):
+            if (images := printed_number(rate, proposed.decimal)) and (step := printed_number(time, proposed.decimal)):
                 found.append(places[IMAGES].converted(images) * places[STEP].converted(step))
     batch = round(statistics.median(found)) if found else 0
     return batch if batch and all(abs(each / batch - 1) < NEAR for each in found) else 0

@@ -17,11 +17,12 @@ from tsuishi.adopt.printed_quantities import (
     quantity_of_headings,
     units_in,
 )
-from tsuishi.adopt.printed_values import PrintedValues, is_hardware, is_hardware_alone
+from tsuishi.adopt.printed_values import COUNTED, PrintedValues, is_hardware, is_hardware_alone
 from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
-from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Across, Axes, PrintedColumn, number_in
+from tsuishi.specs.numerals import number_in, printed_number
+from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Across, Axes, PrintedColumn
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import names_of
 
@@ -105,6 +106,13 @@ class ColumnMap:
         found = {column.holds for column in self.columns} | ({self.across.axis} if self.across else set())
         found |= {axis for column in self.columns for axis in column.case}
         return found | {axis for column in self.columns if column.holds == WORDS for axis in _axes_of(column)}
+
+    @property
+    def axes_of_all(self) -> set[str]:
+        """Those of which all numbers have values."""
+        cases = [column.case for column in self.columns if self.is_quantity(column)]
+        of_some = {axis for case in cases for axis in case if not all(axis in each for each in cases)}
+        return self.axes - {axis for axis in of_some if not self.holds(axis)}
 
     @staticmethod
     def is_quantity(column: PrintedColumn) -> bool:
@@ -206,14 +214,22 @@ def _library(proposed: ColumnMap, named: PrintedValues) -> None:
 
 
 def _common(proposed: ColumnMap) -> None:
-    """Take the axes that headers give in one value alone for the whole table: "inference time" beside "fps"."""
+    """Take the axes that headers give in one value alone for the whole table: "inference time" beside "fps".
+
+    A count, as "bs=1", is that of its column alone.
+    """
     texts: dict[str, set[str]] = {}
     for column in proposed.columns:
         for axis, text in column.case.items():
             texts.setdefault(axis, set()).add(str(text))
-    proposed.common = {axis: found.pop() for axis, found in texts.items() if len(found) == 1}
+    proposed.common = {axis: found.pop() for axis, found in texts.items() if len(found) == 1 and axis not in COUNTED}
+    counts_devices = DEVICES in texts and not proposed.holds(DEVICES)
     for index, column in enumerate(proposed.columns):
         case = {axis: text for axis, text in column.case.items() if axis not in proposed.common}
+        if counts_devices and proposed.is_quantity(column):
+            case.setdefault(DEVICES, "1")
+        if case.get(DEVICES) == "1":
+            case[STRATEGY] = ALONE
         proposed.columns[index] = column.model_copy(update={"case": case})
 
 
@@ -319,7 +335,7 @@ def _quantity(
 ) -> bool:
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
     quantity, why = None if proposed.of_trainings and is_of_whole(name) else quantity_of(name), "the unit in its header"
-    units = [] if quantity or is_no_mean(name) else units_in(cells)
+    units = [] if quantity else units_in(cells)
     of_units = {unit: found for unit in units if (found := quantity_of(f"{name} ({unit})"))}
     quantity = next(iter(of_units.values()), quantity)
     read = tuple(unit for unit, found in of_units.items() if found == quantity)
@@ -352,7 +368,7 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
     places = {column.holds: grid.header.index(column.name) for column in proposed.columns}
     if _TIMED.search(header_words(name)) and STEP not in places and {IMAGES, BATCH_SIZE} <= places.keys():
         found = [
-            [number_in(row[place], proposed.decimal) for place in (places[IMAGES], index, places[BATCH_SIZE])]
+            [printed_number(row[place], proposed.decimal) for place in (places[IMAGES], index, places[BATCH_SIZE])]
             for row in grid.rows
             if len(row) == len(grid.header)
         ]

@@ -12,7 +12,8 @@ from tsuishi.base.printable import alphanumerics
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.grids import PERCENTILES
-from tsuishi.specs.printed_table import CaseNumber, number_in
+from tsuishi.specs.numerals import number_in
+from tsuishi.specs.printed_table import CaseNumber
 from tsuishi.specs.source import Source
 
 # Characters of a heading that is no sentence.

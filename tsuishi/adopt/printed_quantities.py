@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tsuishi.specs import numerals
-from tsuishi.specs.printed_table import unit_of_cell
+from tsuishi.specs.numerals import unit_of_cell
 
 STEP, IMAGES, _TOKENS = "step_s", "throughput_images_per_s", "throughput_tokens_per_s"
 
@@ -26,11 +26,13 @@ _TIME_OF_IMAGE = re.compile(
 _UNIT = re.compile(r"(?:[(\[ ,]|/(?=ms$))(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
-    r"\b(?:forward|backward|std|stdev|err|error|p\d\d|max|compile|load|loading|warm|first|speed-?up)\b"
+    r"(?:/|\bper) ?(?:gpu|device|card)s?\b"
+    r"|\b(?:forward|backward|std|stdev|err|error|p\d\d|max|compile|load|loading|warm|first|speed-?up)\b"
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
 )
 # The time of a whole training or run; "training time (ms)" is of a step.
 _WHOLE = re.compile(r"\b(?:total|wall|elapsed|train(?:ing)?) ?(?:clock )?(?:run ?)?time\b|\btime to\b")
+_OF_STEP = re.compile(r"\b(?:steps?|its?|iter(?:ation)?s?|batch(?:es)?|latency)\b")
 _EPOCH = re.compile(r"\bepochs?\b")
 # A part of a heading that is a unit and nothing else; and words of headings of other quantities.
 _UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
@@ -62,7 +64,7 @@ def is_no_mean(header: str) -> bool:
 def is_of_whole(header: str) -> bool:
     """Whether a header is of a time in seconds or more, and names neither a step nor an epoch."""
     plain = _without_scatter(header)
-    found = None if _RATE.search(plain) or _TIME_EACH.search(plain) else quantity_of(header)
+    found = None if _RATE.search(plain) or _OF_STEP.search(plain) else quantity_of(header)
     return found is not None and found[0] == STEP and found[1] >= 1
 
 

@@ -20,6 +20,7 @@ _COUNTS = {
 }
 # Counts in the header of a column. In a heading, cores are those that a machine has.
 _COUNTS_IN_HEADER = {**_COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
+COUNTED = frozenset(_COUNTS_IN_HEADER)
 # Releases in a name or a heading.
 _RELEASES = {
     "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),

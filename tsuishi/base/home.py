@@ -34,7 +34,8 @@ def remedy(error: OSError) -> str:
     """What to do where a path cannot be written or read; empty where its folder or its rights are not the cause."""
     path = Path(str(error.filename))
     for variable, folder in (("XDG_CACHE_HOME", cache()), ("XDG_DATA_HOME", data())):
-        if path.is_relative_to(folder.parent) or folder.is_relative_to(path):
+        is_beside = path.is_relative_to(folder.parent) and not isinstance(error, FileNotFoundError)
+        if is_beside or folder.is_relative_to(path):
             return f"; set {variable} to a folder that you can write"
     return "; change its rights, or name another place" if isinstance(error, PermissionError) else ""
 

@@ -43,7 +43,7 @@ def grids(name: str, text: str) -> list[Grid]:
     if kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text:
         from markdown_it import MarkdownIt
 
-        page = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)  # without the facts that a site has of it
+        page = re.sub(r"\A---\n(?:(?:[\w-]+:|[ \t-]).*\n)+---\n", "", text)  # without the facts that a site has of it
         return _of_html(MarkdownIt("commonmark").enable("table").render(page))
     return _of_lines(text)
 

@@ -9,7 +9,7 @@ that grows with the length of a line alone.
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 Decimal = Literal[".", ","]
@@ -38,6 +38,12 @@ PREFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 # The times of rates, and those that something takes, as in s/it.
 _EACH = {name: SECONDS[name] for name in ("s", "sec", "second", "min", "minute", "h", "hour")} | {"S": 1.0}
 _TAKEN = ("ns", "us", "µs", "μs", "ms", "msec", "s", "sec", "second", "seconds", "min", "minutes")
+
+# 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
+_FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
+_CELL_UNIT = re.compile(r"[\d.,]+(?:[kKM](?!\w))? ?((?![kKM](?!\w))[^\d\s.,\-–−±(*].*)")
+_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
+_PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 # What may part groups of three digits. A space does so only where the comma is the decimal sign: elsewhere it parts
 # numbers.
@@ -151,3 +157,24 @@ def line_expression(line: str, decimal: Decimal | None, units: Iterable[str]) ->
     for place, expression in places.items():
         line = line.replace(place, expression)
     return line
+
+
+@lru_cache(maxsize=1 << 14)  # a table repeats the facts of its networks
+def number_in(text: str, decimal: Decimal = ".") -> float | None:
+    """The number in a cell, in front of its scatter and its unit; None where there is none, or where there are two."""
+    if decimal == "." and _PLAIN.fullmatch(text):  # nearly every number: many times faster
+        return float(text)
+    first = _FIRST.fullmatch(text.strip())
+    return value(first[1], decimal) if first and decimal in forms(first[1]) else None
+
+
+def printed_number(text: str, decimal: Decimal = ".") -> float | None:
+    """The number in a cell, in thousands and millions where it is printed so: 342K; None as `number_in`."""
+    printed, thousands = number_in(text, decimal), _THOUSANDS.fullmatch(text)
+    return printed * PREFIXES[thousands[1]] if printed and thousands else printed
+
+
+def unit_of_cell(text: str) -> str:
+    """The unit behind the number of a cell: "ms" of 31.3ms, "img/s" of 356 img/s; empty without."""
+    unit = _CELL_UNIT.fullmatch(text)
+    return unit[1].strip() if unit else ""

@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
@@ -27,12 +26,7 @@ from tsuishi.specs.zoo_names import names_of
 PARAMETERS = "parameters"
 # A column may also hold the hardware of its row, or words that stand for several axes ("AMP, NHWC": `also`).
 HARDWARE, WORDS = "hardware", "words"
-# 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
-_FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
-_CELL_UNIT = re.compile(r"[\d.,]+(?:[kKM](?!\w))? ?([^\d\s\-–−±(*].*)")
-_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
 _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
-_PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 Axes = dict[str, Value]
 # Our values of axes by printed text; facts of networks by name; whether the numbers of a network are read.
@@ -232,6 +226,7 @@ class _Reader:
         columns = table._columns(grid.header)
         self._quantities = {index: column for index, column in columns.items() if column.holds in words.quantities}
         self._others = {index: column for index, column in columns.items() if index not in self._quantities}
+        self._has_batches = any(BATCH_SIZE in column.case for column in table.columns)
         self._known: dict[tuple[str, str], Value | _Refused] = {}
 
     def read(self) -> TableReading:
@@ -251,7 +246,7 @@ class _Reader:
                 try:
                     if why:
                         raise why
-                    if column.units and unit_of_cell(text) not in column.units:
+                    if column.units and numerals.unit_of_cell(text) not in column.units:
                         raise _Refused("unit", text)
                     axes = self._axes(common, parameters, column)
                     value = self._value(text, column)
@@ -321,6 +316,8 @@ class _Reader:
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
             raise _Refused(_NOT_ASKED, str(axes[MODEL]))
+        if self._has_batches and BATCH_SIZE not in axes:
+            raise _Refused(BATCH_SIZE, "said of other columns alone")
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
@@ -360,8 +357,8 @@ class _Reader:
         return self._value(found[1] or found[2] if found else text, column)
 
     def _value(self, text: str, column: PrintedColumn) -> float:
-        printed, thousands = number_in(text, self._table.decimal), _THOUSANDS.fullmatch(text)
-        printed = printed * numerals.PREFIXES[thousands[1]] if printed and thousands else printed
+        is_quantity = column.holds in self._words.quantities
+        printed = (numerals.printed_number if is_quantity else numerals.number_in)(text, self._table.decimal)
         try:
             value = column.converted(printed) if printed is not None else -1.0
         except ZeroDivisionError:
@@ -369,21 +366,6 @@ class _Reader:
         if not 0 <= value < float("inf"):
             raise _Refused("no number", text)
         return value
-
-
-@lru_cache(maxsize=1 << 14)  # a table repeats the facts of its networks
-def number_in(text: str, decimal: numerals.Decimal = ".") -> float | None:
-    """The number in a cell, in front of its scatter and its unit; None where there is none, or where there are two."""
-    if decimal == "." and _PLAIN.fullmatch(text):  # nearly every number: many times faster
-        return float(text)
-    first = _FIRST.fullmatch(text.strip())
-    return numerals.value(first[1], decimal) if first and decimal in numerals.forms(first[1]) else None
-
-
-def unit_of_cell(text: str) -> str:
-    """The unit behind the number of a cell: "ms" of 31.3ms, "img/s" of 356 img/s; empty without."""
-    unit = _CELL_UNIT.fullmatch(text)
-    return unit[1].strip() if unit else ""
 
 
 def _are_words(rows: Sequence[Sequence[str]], index: int) -> bool:

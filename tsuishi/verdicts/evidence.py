@@ -340,12 +340,13 @@ def evidence_of(
 def _asked(source: Source, sources: Iterable[Source], ran: Container[Value | None]) -> Asked | None:
     """Whether a report needs a source's numbers of a network: those that ran, or are in claims on its numbers; or all.
 
-    Its figures are drawn from all numbers.
+    Its figures are drawn from all numbers, and its totals are checked against those of other networks.
     """
     claims = (claim for each in sources for claim in each.claims if each is source or source.name in claim.also_by)
     selectors = [selects for claim in claims for selects in claim.selectors(partial=True)]
     claimed = cache(lambda network: any(selects({MODEL: network}) for selects in selectors))
-    return None if source.figures else lambda network: network in ran or claimed(network)
+    has_totals = any(column.holds == "total_s" for table in source.tables for column in table.columns)
+    return None if source.figures or has_totals else lambda network: network in ran or claimed(network)
 
 
 def _workloads(results: Results) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.variances import pool
-from tsuishi.extras.explain.design import Bar, Corner, Factor, bars, corners, groupings
+from tsuishi.extras.explain.design import Bar, Corner, Factor, are_decided, bars, corners, groupings
 from tsuishi.extras.explain.difference import Difference
 from tsuishi.extras.explain.sections import drawing
 
@@ -184,3 +184,11 @@ def test_settings_apart_are_no_part_and_the_remainder_is_that_of_my_end() -> Non
     apart, whole = times(found, parts=False), times(sums) | times(sums, parts=False)
     assert apart == {name: whole[name] for name in apart}
     assert {factor.name for factor in FACTORS} <= {*apart}
+
+
+def test_a_bar_without_an_error_waits_for_no_trial() -> None:
+    terms = measured(lambda corner: math.log(2) * (not corner[0]), 0.001, 1, factors=1)
+    found = bars(FACTORS[:1], terms, Contrast(math.log(2), None, math.inf))
+    assert [bar.finding for bar in found] == ["certain", "undecided"]
+    assert are_decided(found, FACTORS[:1])
+    assert not are_decided(bars(FACTORS[:1], measured(lambda corner: 0.0, 0.5, 1, factors=1), 2.0), FACTORS[:1])

@@ -136,9 +136,10 @@ def bars(
 
 
 def are_decided(found: Sequence[Bar], factors: Sequence[Factor]) -> bool:
-    """Whether the bars of all factors and of the sum are decided; pairs may be open."""
+    """Whether the bars of all factors and of the sum are decided, as far as trials decide; pairs may be open."""
     named = {factor.name for factor in factors}
-    return all(bar.finding != "undecided" for bar in found if bar.is_part or bar.name in named)
+    tested = (bar for bar in found if bar.size.error is not None and (bar.is_part or bar.name in named))
+    return all(bar.finding != "undecided" for bar in tested)
 
 
 def _remainder(mine: Term, theirs: Term, printed: float | Contrast, device: Bar | None) -> tuple[str, Contrast]:

@@ -44,8 +44,8 @@ def unsaid_of(
     ]
 
     def most(axis: Axis) -> float:
-        usual = cpus if axis.changes_by == "cpus" else axis.changes_by
-        return max(changed_by(axis.name, value) or usual for value in axis.unsaid)
+        measured = [times for value in axis.unsaid if (times := changed_by(axis.name, value))]
+        return max(measured, default=cpus if axis.changes_by == "cpus" else axis.changes_by)
 
     found.sort(key=most, reverse=True)
     return {axis.name: axis.unsaid for axis in found}

@@ -18,7 +18,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import assurance
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.printed_table import number_in
+from tsuishi.specs.numerals import number_in
 from tsuishi.specs.questions import ALIKE
 from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.vocabulary import vocabulary

@@ -79,7 +79,7 @@ def fitted_lines(comparison: Comparison) -> View:
 
 
 def published_section(evidence: Evidence) -> Section:
-    """The lines of all published sweeps over batch sizes, also of suites that did not run."""
+    """The lines of the published sweeps over batch sizes that were read, also of suites that did not run."""
     hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.credible()]
     suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
