@@ -531,6 +531,7 @@ def test_cells_of_other_units_than_most_are_refused() -> None:
         ("Total time (s)", "180"),
         ("Time (min)", "3.1"),
         ("Epochs | Time (s)", "4 | 174.54"),
+        ("Epochs | Time", "4 | 174.54 s"),
     ],
 )
 def test_percentiles_and_times_of_whole_trainings_are_no_steps(header: str, cells: str) -> None:

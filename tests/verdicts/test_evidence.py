@@ -18,7 +18,7 @@ from tsuishi.specs.zoo_names import names_of
 from tsuishi.verdicts.evidence import Evidence
 
 CASE = training_case(128)
-SOURCE = """
+HEAD = """
 title = "A title"
 language = "en"
 [[hardware]]
@@ -28,7 +28,8 @@ title = "A card"
 suite = "multi_gpu_scaling"
 hardware = "card"
 columns = ["model", "batch_size", "step_s"]
-rows = [["cnn10", 128, 0.5], %s]
+"""
+SOURCE = f"""{HEAD}rows = [["cnn10", 128, 0.5], %s]
 """
 
 
@@ -62,17 +63,9 @@ def test_numbers_of_other_networks_cost_a_case_nothing(tmp_path: Path) -> None:
     assert work(100) == work(1000)
 
 
-TABLES = """
-title = "A title"
-language = "en"
-[[hardware]]
-name = "card"
-title = "A card"
-[[numbers]]
-suite = "multi_gpu_scaling"
-hardware = "card"
-columns = ["model", "batch_size", "step_s"]
-rows = [["vgg_small", 64, 0.5]]
+TABLES = (
+    HEAD
+    + """rows = [["vgg_small", 64, 0.5]]
 [[tables]]
 file = "rows.csv"
 sha256 = "{rows}"
@@ -90,6 +83,7 @@ hardware = "card"
 columns = [{{name = "batch", holds = "batch_size"}}]
 across = {{axis = "model", holds = "step_s"}}
 """
+)
 CLAIM = """
 [[claims]]
 id = "a"

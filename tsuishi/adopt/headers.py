@@ -114,6 +114,10 @@ class ColumnMap:
         of_some = {axis for case in cases for axis in case if not all(axis in each for each in cases)}
         return self.axes - {axis for axis in of_some if not self.holds(axis)}
 
+    def quantity_of(self, header: str) -> PrintedQuantity | None:
+        """The quantity in a header with its unit; None without, and for the time of a whole training."""
+        return None if self.of_trainings and is_of_whole(header) else quantity_of(header)
+
     @staticmethod
     def is_quantity(column: PrintedColumn) -> bool:
         """Whether a column was taken for a quantity."""
@@ -334,9 +338,9 @@ def _quantity(
     of_all: _Said | None,
 ) -> bool:
     """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
-    quantity, why = None if proposed.of_trainings and is_of_whole(name) else quantity_of(name), "the unit in its header"
+    quantity, why = proposed.quantity_of(name), "the unit in its header"
     units = [] if quantity else units_in(cells)
-    of_units = {unit: found for unit in units if (found := quantity_of(f"{name} ({unit})"))}
+    of_units = {unit: found for unit in units if (found := proposed.quantity_of(f"{name} ({unit})"))}
     quantity = next(iter(of_units.values()), quantity)
     read = tuple(unit for unit, found in of_units.items() if found == quantity)
     if read:
@@ -380,7 +384,8 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
                 why = f"in {unit}, rate x time is the batch size in {holding} of {len(ratios)} rows"
                 proposed.take(PrintedColumn(name=name, holds=STEP, scale=seconds), why)
                 return
-    if is_no_mean(name) or (proposed.of_trainings and is_of_whole(name)):
+    of_whole = "time" in header_words(name) and not proposed.quantity_of(f"{name} (s)")
+    if is_no_mean(name) or of_whole:
         proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
         return
     if quantity_of(name):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tsuishi.adopt.adoption import STEADY, Adoption
+from tsuishi.adopt.printed_quantities import IMAGES, STEP
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.vocabulary import Vocabulary
 
-RATE, STEP = "throughput_images_per_s", "step_s"
 # The most questions of a suite, and the worth of the first.
 _QUESTIONS, _WORTH = 4, 6.0
 Axes = Mapping[str, Value]
@@ -63,11 +63,11 @@ def printed_pairs(
     lines: dict[_Line, list[tuple[Axes, float]]] = defaultdict(list)
     for table in adoption.numbers(words):
         for number, (case, readings) in enumerate(table.cases()):
-            for quantity in (RATE, STEP):
+            for quantity in (IMAGES, STEP):
                 if quantity in readings and table.printed(number, quantity)[0] not in without:
                     value = statistics.median(readings[quantity])
                     if value and BATCH_SIZE in case:
-                        rate = value if quantity == RATE else int(case[BATCH_SIZE]) / value
+                        rate = value if quantity == IMAGES else int(case[BATCH_SIZE]) / value
                         lines[quantity, table.hardware, table.framework or ""].append((case, rate))
                     break
     found = [_pairs_on(axis, lines, words) for axis in axes]
@@ -162,7 +162,7 @@ def proposed_questions(adoption: Adoption, words: Vocabulary) -> list[dict[str, 
                 "id": pair.axis,
                 "title": f"{said(networks, words)}: {' against '.join(sides)}",
                 "worth": _WORTH - worth,
-                "quantity": RATE,
+                "quantity": IMAGES,
                 "cases": [{PROTOCOL: STEADY[1], **networks}],
                 "of": dict(pair.of),
                 "to": dict(pair.to),

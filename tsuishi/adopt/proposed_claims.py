@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tsuishi.adopt.adoption import STEADY, Adoption
-from tsuishi.adopt.printed_pairs import STEP, PrintedPair, grouped, printed_pairs, said, settings
+from tsuishi.adopt.printed_pairs import PrintedPair, grouped, printed_pairs, said, settings
+from tsuishi.adopt.printed_quantities import STEP
 from tsuishi.specs.case import BATCH_SIZE, MODEL, NODES, PROTOCOL, SUITE, Value
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.vocabulary import Vocabulary
