@@ -47,6 +47,9 @@ def rows() -> Iterator[Row]:
             of = f"up to 24 rounds, 5 settings, {_said(planted) or 'none of any effect'}, {_at(scatter)}"
             yield Row(f"{of}: a setting is blamed", 0.05, blamed(5, planted, scatter, looks=LOOKS))
             yield Row(f"{of}: the interval of a bar misses", 0.05, missed(5, planted, scatter, looks=LOOKS))
+    for among in (10, 100):
+        of = f"a report with {among} explanations of 1 setting of no effect, {_at(0.10)}"
+        yield Row(f"{of}: a setting is blamed", 0.05, blamed_in_reports(among, among))
     delay = "5 settings of no effect, a delay that is none of them: it is not certain to remain, or a setting is blamed"
     yield Row(delay, 0.05, not_remaining(0.03))
 
@@ -63,6 +66,8 @@ def faults() -> Iterator[Fault]:
     yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, planted, 0.03)), alone)
     of_looks = Row("1 setting of no effect", 0.05, missed(1, {}, 0.10, looks=tuple(range(LOOKS[0], LOOKS[-1] + 1))))
     yield Fault("a look after each round, each with the whole error", of_looks, each_look)
+    of_reports = Row("10 explanations", 0.05, blamed_in_reports(10, 1))
+    yield Fault("each of 10 explanations of a report with the whole error", of_reports, ())
     yield Fault("the remainder is that of my end", Row("5 settings", 0.05, missed(5, planted, 0.03)), of_remainder)
     yield Fault("half of each bar", Row("5 settings", 0.05, missed(5, planted, 0.03)), halved)
     yield Fault("no error at all, so nothing is certain", Row("5 settings", 0.10, not_first(planted, 0.03)), never)
@@ -94,12 +99,21 @@ def blamed(
     *,
     crossed: bool = False,
     looks: tuple[int, ...] = (),
+    among: int = 1,
 ) -> Draw:
     """A setting that was not planted is certain to explain a part."""
     return lambda random: any(
         bar.finding == "certain" and bar.name not in planted
-        for bar in _settings(_drawn(factors, planted, scatter, random, noisy, crossed=crossed, looks=looks))
+        for bar in _settings(
+            _drawn(factors, planted, scatter, random, noisy, crossed=crossed, looks=looks, among=among)
+        )
     )
+
+
+def blamed_in_reports(explanations: int, among: int) -> Draw:
+    """One of the explanations of a report, each of a setting of no effect, blames it. among: they share the error."""
+    one = blamed(1, {}, 0.10, among=among)
+    return lambda random: any(one(random) for _ in range(explanations))
 
 
 def missed(
@@ -154,11 +168,12 @@ def _drawn(
     *,
     crossed: bool = False,
     looks: tuple[int, ...] = (),
+    among: int = 1,
 ) -> list[Bar]:
     """The bars of an explanation: three rounds of every corner; or with looks, rounds until a look decides all bars.
 
     planted: by how many times mine takes as long, for a factor or for several together. crossed: the last factor is
-    the environment.
+    the environment. among: the explanations of a report.
     """
     every, names = corners(factors - crossed, crossed=crossed), _NAMES[:factors]
     means = [
@@ -174,7 +189,7 @@ def _drawn(
         terms = terms_of({"here": {case: values[:look] for case, values in trials.items()}})["here"]
         by_corner = {corner: terms[str(number)] for number, corner in enumerate(every)}
         share = share_of_look(look) if looks else 1.0
-        found = bars(of_names, by_corner, printed=1.0, share=share)
+        found = bars(of_names, by_corner, printed=1.0, share=share / among)
         if are_decided(found, of_names):
             break
     return found

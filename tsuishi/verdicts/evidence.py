@@ -42,6 +42,7 @@ class Evidence:
         """sheets: of hardware, where impossible numbers of sources are looked for: above the limit of a sheet, too."""
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case, measured or published; `words` describes these axes, and no others of the checkout.
+        self.runs = runs
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
         networks = {axes.get(MODEL) for axes in self.results.axes.values()}

@@ -13,7 +13,7 @@ from tsuishi.base.language import speaking
 from tsuishi.extras.explain.design import ERROR, Bar
 from tsuishi.extras.explain.difference import Difference, explained
 from tsuishi.extras.explain.sections import summary_views
-from tsuishi.report.parts.blocks import Chart, Text, View
+from tsuishi.report.parts.blocks import Chart, Heading, Text, View
 from tsuishi.report.parts.wording import Table, worded
 from tsuishi.verdicts.evidence import Evidence
 
@@ -182,9 +182,24 @@ def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:
     assert texts(view) == ["not separable: no protocol measured all combinations of settings on one machine"]
 
 
-def test_a_report_of_several_runs_explains_nothing(tmp_path: Path) -> None:
-    assert views(run(tmp_path / "one", ASKED), run(tmp_path / "other", ASKED, {16: 0.2, 64: 0.8})) == []
-    assert views(SyntheticRun(tmp_path / "plain")) == []
+def test_explanations_of_several_runs_are_each_of_their_own_trials_and_share_one_error(tmp_path: Path) -> None:
+    of_one, of_other = run(tmp_path / "one", ASKED), run(tmp_path / "other", ASKED, {16: 0.2, 64: 0.8})
+    both = views(of_one, of_other, SyntheticRun(tmp_path / "plain"))
+    assert [texts(view)[0].partition(":")[0] for view in both] == [
+        "Mine is 8.00 times the printed 50 (time (ms))",
+        "Mine is 16.0 times the printed 50 (time (ms))",
+    ]
+    headings = [block.text for view in both for block in view.blocks if isinstance(block, Heading)]
+    assert [heading.rpartition(" ")[2] for heading in headings] == ["(one)", "(other)"]
+    assert [block.name for view in both for block in view.blocks if isinstance(block, Chart)] == [
+        "explanation-one-",
+        "explanation-other-",
+    ]
+    asked, alone = Difference.model_validate(ASKED), Evidence([of_one.directory], (), WORDS)
+    assert [bar.level for bar in explained(alone, asked, 2).bars] == [
+        bar.level / 2 for bar in explained(alone, asked).bars
+    ]
+    assert views(SyntheticRun(tmp_path / "none")) == []
 
 
 def test_what_the_printed_number_does_not_state_is_no_part_of_the_sum(tmp_path: Path) -> None:

@@ -142,10 +142,10 @@ class Difference(Record):
         return self.mine_in != self.theirs_in
 
 
-def difference_of(run: RunRecord) -> Difference | None:
+def difference_of(run: RunRecord) -> Difference:
     """The difference that a run was made to explain. Raises UserError where run.json does not say it validly."""
     try:
-        return Difference.model_validate_json(json.dumps(run.extras[NAME])) if NAME in run.extras else None
+        return Difference.model_validate_json(json.dumps(run.extras[NAME]))
     except ValidationError as error:
         raise UserError(
             f"run.json does not say validly what is explained: {toml.explain(error, Difference)}"
@@ -166,25 +166,26 @@ class Explained(NamedTuple):
     reached: tuple[int, int]
 
 
-def explained(evidence: Evidence, asked: Difference) -> Explained:
+def explained(evidence: Evidence, asked: Difference, among: int = 1) -> Explained:
     """The bars of a run. Settings share a bar where the corners between them have no number.
 
-    Raises UserError where an end has no number, and for numbers out of all bounds.
+    among: the explanations of a report, which have equal shares of the error. Raises UserError where an end has no
+    number, and for numbers out of all bounds.
     """
     try:
-        return _explained(evidence, asked)
+        return _explained(evidence, asked, among)
     except (ArithmeticError, LookupError, ValueError) as error:
         raise UserError(f"not to be computed: {error!r}") from error
 
 
-def _explained(evidence: Evidence, asked: Difference) -> Explained:
+def _explained(evidence: Evidence, asked: Difference, among: int) -> Explained:
     groups, corners_here, why = _first_measured(evidence, asked)
     end = [*corners_here.values()][0 if asked.unsaid else -1]
     terms, share = _at_last_look(evidence, asked, corners_here)
     by_device = _of_device(evidence, asked, end)
     printed = asked.between.contrast if asked.between else asked.value
     factors = asked.factors(evidence.words.usual, groups)
-    found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None, share=share)
+    found = bars(factors, terms, printed, by_device, apart=asked.unsaid is not None, share=share / among)
     shift = math.log(asked.value) + (by_device.size.value if by_device else 0.0)
     left = [term.mean - shift for corner, term in terms.items() if not (by_device and _has(corner, groups, _PRECISION))]
     reached = sum(abs(each) <= NEAR for each in left), len(left)

@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.extras.explain.design import ERROR, Bar, Finding
-from tsuishi.extras.explain.difference import Between, Difference, Explained, Unsaid, difference_of, explained
+from tsuishi.extras.explain.difference import NAME, Between, Difference, Explained, Unsaid, difference_of, explained
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, digits, ratio_text, text_cell
@@ -21,19 +21,21 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 
 
 def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
-    """The view, in a report of one run that explains a difference; what cannot be explained is said there."""
-    runs = [*evidence.results.runs.values()]
-    if len(runs) != 1:
-        return
-    title = t("Why my number is another")
-    try:
-        if (asked := difference_of(runs[0])) is None:
-            return
-        title = _Words.of(asked).title
-        blocks = _blocks(explained(evidence, asked), asked)
-    except UserError as error:
-        blocks = [Text(str(error))]
-    yield View((Heading(title), *blocks))
+    """A view of each run that explains a difference; what cannot be explained is said there."""
+    records = {run.id: (run, run.run()) for run in evidence.runs}
+    explaining = [(run, record) for run, record in records.values() if NAME in record.extras]
+    for run, record in explaining:
+        which = f" ({run.id})" if explaining[1:] else ""
+        # The corners of an explanation are of its own run, also where other runs have the same cases.
+        of_run = Evidence([run], (), evidence.words) if records.keys() - {run.id} else evidence
+        title = t("Why my number is another")
+        try:
+            asked = difference_of(record)
+            title = _Words.of(asked).title
+            blocks = _blocks(explained(of_run, asked, len(explaining)), asked, which)
+        except UserError as error:
+            blocks = [Text(str(error))]
+        yield View((Heading(title + which), *blocks))
 
 
 class _Words(NamedTuple):
@@ -62,7 +64,7 @@ class _Words(NamedTuple):
                 t("times the first run (log scale)"),
                 t("From the first run to the second"),
                 t("The bars of the sum, each from the end of the last: from the first run, at 1, to the second."),
-                t("All intervals hold together in {percent} of 100 explanations.", percent=kept),
+                t("All intervals hold together in {percent} of 100 reports.", percent=kept),
             )
         return cls(
             t("Why mine is not the printed {text} ({column})", text=asked.text, column=asked.column),
@@ -72,8 +74,8 @@ class _Words(NamedTuple):
             t("From the printed number to mine"),
             t("The bars of the sum, each from the end of the last: from the printed number, at 1, to mine."),
             t(
-                "Intervals are of my trials alone, and hold together in {percent} of 100 explanations; a printed "
-                "number has none.",
+                "Intervals are of my trials alone, and hold together in {percent} of 100 reports; a printed number has "
+                "none.",
                 percent=kept,
             ),
         )
@@ -95,11 +97,12 @@ def _sentences(explanation: Explained, asked: Difference) -> str:
     return prose([_sentence(explanation.bars, asked), of_unsaid])
 
 
-def _blocks(explanation: Explained, asked: Difference) -> list[Block]:
+def _blocks(explanation: Explained, asked: Difference, which: str) -> list[Block]:
+    """which: the run in brackets, where a report explains several."""
     words, found = _Words.of(asked), explanation.bars
     return [
         Text(_sentences(explanation, asked)),
-        figures.block(drawing(found, asked), words.drawing, "explanation", words.caption),
+        figures.block(drawing(found, asked), words.drawing + which, f"explanation{which}", words.caption),
         _table(found, asked),
         Text(_notes(explanation, asked), kind="note"),
         *([_suspects(asked.between)] if asked.between and asked.between.suspects else []),
