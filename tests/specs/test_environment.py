@@ -8,8 +8,16 @@ from packaging.utils import canonicalize_name
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.environments.engine_choice import Engines
 from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
+from tsuishi.specs.environment import (
+    Environment,
+    find_environment,
+    known_environments,
+    read_environment,
+    select_environments,
+)
 
 IMAGES = Checkout().images
 A, B = "a" * 64, "b" * 64
@@ -89,7 +97,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "tiny.toml: unknown key 'accelerator'; did you mean 'accelerators'? known here: name, title, description, "
             "framework, accelerators, machine, default, origins, redistribution, cuda, python, base, packages, "
             "requires, "
-            "promises, indexes, urls, apt, family, released, as_of, expect, pins, debs (and 1 more)",
+            "promises, indexes, urls, apt, family, released, as_of, expect, pins, debs, engine (and 1 more)",
         ),
         (
             '"torch"',
@@ -154,6 +162,20 @@ def test_a_pinned_environment_without_its_lock_is_refused(tmp_path: Path) -> Non
     with pytest.raises(UserError) as caught:
         read_environment(path)
     assert str(caught.value) == f"{lock}: the lock cannot be read: [Errno 2] No such file or directory: '{lock}'"
+
+
+def test_an_environment_with_an_engine_in_its_name_is_the_same_made_by_that_engine(tmp_path: Path) -> None:
+    plain = environment(tmp_path)
+    named = find_environment(tmp_path, "tiny.venv")
+    assert named is not None
+    assert (named.name, named.engine, plain.engine) == ("tiny.venv", "venv", "")
+    assert named.spec_id("template") == plain.spec_id("template")
+    settings = Settings(engine="host", cache=tmp_path)
+    engines = Engines(settings, Checkout())
+    assert [engines.chosen_for(each).name for each in (plain, named)] == ["host", "venv"]
+    assert find_environment(tmp_path, "tiny.auto") is None
+    with pytest.raises(UserError, match=r"unknown environment 'tiny.vnv'; did you mean 'tiny'"):
+        select_environments(tmp_path, ("tiny.vnv",), "cpu")
 
 
 def test_the_spec_id_follows_lock_base_promises_and_template(tmp_path: Path) -> None:

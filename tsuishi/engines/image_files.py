@@ -109,7 +109,7 @@ class ImageFiles(ABC):
 
     def image(self, environment: Environment) -> Path:
         """The place of an environment's image, whether it is there or not."""
-        return self._folder / f"{environment.name}-{self.spec_id(environment)}{self.suffix}"
+        return self._folder / f"{environment.made_as}-{self.spec_id(environment)}{self.suffix}"
 
     def take(self, environment: Environment, mark: ImageMark, archive: Path) -> Path:
         """Make the image of an environment of an archive. Raises UserError where that fails."""

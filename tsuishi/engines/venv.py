@@ -150,7 +150,7 @@ class Venvs:
         return altered
 
     def _folder(self, environment: Environment) -> Path:
-        return self._venvs / f"{environment.name}-{environment.spec_id(RECIPE)}"
+        return self._venvs / f"{environment.made_as}-{environment.spec_id(RECIPE)}"
 
     def _alteration(self, folder: Path) -> str:
         if folder not in self._alterations:

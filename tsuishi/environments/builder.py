@@ -95,7 +95,7 @@ class Builder:
         built = self.engines.chosen_for(environment).find(environment, at_a_glance=at_a_glance)
         if built is None or not environment.pinned:
             return None
-        report = self.reports.find(environment.name, built)
+        report = self.reports.find(environment.made_as, built)
         return None if report is None or broken_promises(environment, report) else (built, report)
 
     def missing(self, environment: Environment) -> list[str]:

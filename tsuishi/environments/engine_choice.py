@@ -67,8 +67,8 @@ class Engines:
 
     def chosen_for(self, environment: Environment) -> Engine:
         """The engine that the user asked for, else the best engine. Raises UserError where the former is unusable."""
-        if self._asked != _AUTO:
-            asked = self[self._asked]
+        if environment.engine or self._asked != _AUTO:
+            asked = self[environment.engine or self._asked]
             availability = asked.availability()
             if not availability.usable:
                 raise UserError(f"engine {asked.name}: {availability.reason}; {availability.remedy}")

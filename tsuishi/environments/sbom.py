@@ -31,7 +31,7 @@ _HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "meta
 def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
     """The CycloneDX document of an image. facts: the report of suites/workloads/experiments/probe.py in a container."""
     image = Component(
-        name=f"tsuishi/{built.environment.name}",
+        name=f"tsuishi/{built.environment.made_as}",
         version=built.spec_id,
         type=ComponentType.CONTAINER,
         description=built.environment.title,

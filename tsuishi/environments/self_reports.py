@@ -41,7 +41,7 @@ class SelfReports:
 
     def keep(self, built: Built, report: SelfReport) -> SelfReport:
         """Write and return a report. That of an image gets the bill of materials, which is also written on its own."""
-        path = self._path(built.environment.name, built)
+        path = self._path(built.environment.made_as, built)
         if built.details["image"]:
             from tsuishi.environments.sbom import bill_of_materials
 

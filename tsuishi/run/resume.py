@@ -29,7 +29,7 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
-from tsuishi.specs.environment import Accelerator, Environment, named_environments, read_environment
+from tsuishi.specs.environment import Accelerator, Environment, select_environments
 from tsuishi.specs.suite import Profile, select_suites
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import Trial
@@ -216,9 +216,8 @@ def session_of_plan(session: Session, path: Path, recorded: RunRecord, changed: 
 
 def environments_of_plan(session: Session, recorded: RunRecord) -> dict[str, Environment]:
     """The environments of a run's plan, by name. Raises UserError for an environment that is not on this machine."""
-    names = sorted({entry.environment for entry in recorded.plan})
-    files = named_environments(session.checkout.images, tuple(names))
-    return {name: read_environment(path) for name, path in files.items()}
+    names = tuple(sorted({entry.environment for entry in recorded.plan}))
+    return {each.name: each for each in select_environments(session.checkout.images, names, "cpu")}
 
 
 def planned_again(

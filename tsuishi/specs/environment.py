@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.setting_values import CoreEngine
 from tsuishi.specs.debian import Apt, Deb, apt_lock, read_apt_lock
 from tsuishi.specs.lock import Pin, read_lock
 
@@ -130,6 +131,8 @@ class Environment(toml.Spec):
     expect: ExpectedCosts = ExpectedCosts()
     pins: tuple[Pin, ...] = ()
     debs: tuple[Deb, ...] = ()
+    # The engine that makes it whatever the settings say; no file says it, but the name "<name of a file>.<engine>".
+    engine: str = ""
 
     @model_validator(mode="after")
     def _pinned_or_host(self) -> "Environment":
@@ -153,6 +156,11 @@ class Environment(toml.Spec):
         return self.base is not None
 
     @property
+    def made_as(self) -> str:
+        """The name of its file: what is made of the file is the same under both names."""
+        return self.name.removesuffix(f".{self.engine}")
+
+    @property
     def release(self) -> str:
         """The promised version of its framework; "0" without a promise."""
         return self.promises.get(self.framework, "0")
@@ -166,13 +174,13 @@ class Environment(toml.Spec):
     @cached_property
     def asked(self) -> dict[str, object]:
         """Everything of the spec that decides the result of a build; the spec id is a hash of it."""
-        fields = {"name", "framework", "accelerators", "python", "packages", "promises"}
+        fields = {"framework", "accelerators", "python", "packages", "promises"}
         base = self.base and {"reference": self.base.reference, "digest": self.base.digest}
         cuda = self.cuda and [self.cuda.toolkit, self.cuda.min_driver]
         pins = [[pin.name, pin.version, list(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
         debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         fixed = self.model_dump(mode="json", include=fields)
-        return {**fixed, "base": base, "cuda": cuda, "pins": pins, "debs": debs}
+        return {"name": self.made_as, **fixed, "base": base, "cuda": cuda, "pins": pins, "debs": debs}
 
     @property
     def lock_sha256(self) -> str:
@@ -188,7 +196,7 @@ class Environment(toml.Spec):
 
 def read_environment(path: Path) -> Environment:
     """The environment of images/<name>.toml and of the locks beside it. Raises UserError for a wrong file."""
-    environment = toml.load(path, Environment, name=path.stem, pins=(), debs=())
+    environment = toml.load(path, Environment, name=path.stem, pins=(), debs=(), engine="")
     pins: tuple[Pin, ...] = ()
     debs: tuple[Deb, ...] = ()
     if environment.pinned and environment.packages == "locked":
@@ -214,8 +222,8 @@ def open_refusal(environment: Environment) -> str:
     if not environment.open:
         return ""
     return (
-        f"not known yet: {', '.join(environment.open)}: run `invoke lock --env {environment.name}` on a machine that "
-        "reaches their sources; a build never resolves"
+        f"not known yet: {', '.join(environment.open)}: run `invoke lock --env {environment.made_as}` on a machine "
+        "that reaches their sources; a build never resolves"
     )
 
 
@@ -248,6 +256,15 @@ def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
     return {name: known[name] for name in names}
 
 
+def find_environment(images: Path, name: str) -> Environment | None:
+    """The environment of this name, None where there is none; "torch2-cpu.venv" is torch2-cpu in the engine venv."""
+    known = known_environments(images)
+    stem, _, engine = name.rpartition(".")
+    if name not in known and stem in known and engine in {*get_args(CoreEngine)} - {"auto"}:
+        return read_environment(known[stem]).model_copy(update={"name": name, "engine": engine})
+    return read_environment(known[name]) if name in known else None
+
+
 def read_environments(images: Path) -> tuple[Environment, ...]:
     """Every environment, in order."""
     return tuple(map(read_environment, known_environments(images).values()))
@@ -260,7 +277,11 @@ def select_environments(images: Path, names: tuple[str, ...], accelerator: Accel
     Raises UserError for an unknown name.
     """
     if names:
-        return tuple(map(read_environment, named_environments(images, names).values()))
+        found = {name: find_environment(images, name) for name in names}
+        for name, environment in found.items():
+            if environment is None:
+                raise unknown("environment", name, known_environments(images))
+        return tuple(filter(None, found.values()))
     default = tuple(each for each in read_environments(images) if accelerator in each.default)
     return tuple(each for each in default if each.machine == platform.machine()) or default
 

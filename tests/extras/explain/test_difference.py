@@ -172,6 +172,19 @@ def test_bars_that_are_looked_at_several_times_count_the_trials_of_the_last_look
     assert second[1].size.value == pytest.approx(first[1].size.value + math.log(2) / 2, abs=0.01)
 
 
+def test_a_protocol_is_a_setting_of_the_cases_that_have_it(tmp_path: Path) -> None:
+    made = SyntheticRun(
+        tmp_path / "run",
+        extras={"explain": {**ASKED, "axes": {**ASKED["axes"], "protocol": "literal"}, "mine": {"protocol": "steady"}}},
+    )
+    for protocol, seconds in (("literal", 0.1), ("steady", 0.025)):
+        for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
+            samples = [("measure", index, 1, 16, seconds * factor) for index in range(4)]
+            made.add(training_case(16, protocol=protocol), TORCH, samples, repetition=repetition)
+    (view,) = views(made)
+    assert texts(view)[0].startswith("Mine is 0.500 times the printed 50 (time (ms)): protocol explains 0.250 [")
+
+
 def test_corners_of_two_machines_are_no_design(tmp_path: Path) -> None:
     made = run(tmp_path / "run", ASKED, {16: 0.1})
     made.machine = add_record(made.directory, "machine", {**machine(), "memory_mib": 15902})

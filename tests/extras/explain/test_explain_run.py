@@ -96,7 +96,8 @@ def test_with_a_time_limit_rounds_follow_while_a_bar_is_undecided_up_to_a_look(t
     [
         ("images=840", "nothing differs from the printed case ("),
         ("warmed=none", "nothing differs from the printed case ("),
-        ("protocol=steady", "--mine: a protocol is a way to measure, and no setting"),
+        ("protocol=literal", "nothing differs from the printed case ("),
+        ("protocol=steady", "not separable: no number of protocol=steady in host: its suite has no such case"),
         ("image=84", "--mine: unknown axis 'image'"),
         ("implementation=framework", "not separable: no number of implementation=framework in host: "),
         ("batch_size=1", "of batch_size=1 in host: ValueError: case has unknown 'batch_size'; known: protocol, "),

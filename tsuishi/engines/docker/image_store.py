@@ -33,7 +33,7 @@ class ImageStore:
         return environment.spec_id(self._template)
 
     def tag(self, environment: Environment) -> str:
-        return f"tsuishi/{environment.name}:{self.spec_id(environment)}"
+        return f"tsuishi/{environment.made_as}:{self.spec_id(environment)}"
 
     def find(self, environment: Environment, base_references: Sequence[str]) -> Built | None:
         """The image of an environment, if it was imported, or was built on a base with a reference in the list."""

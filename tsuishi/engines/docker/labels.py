@@ -21,7 +21,7 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
     assert environment.base is not None
     revision = git_state()
     return {
-        f"{OCI}title": f"tsuishi {environment.name}: {environment.title}",
+        f"{OCI}title": f"tsuishi {environment.made_as}: {environment.title}",
         f"{OCI}version": __version__,
         f"{OCI}revision": (revision["commit"] or "unknown") + ("-dirty" if revision["dirty"] else ""),
         f"{OCI}base.name": environment.base.reference,

@@ -245,7 +245,7 @@ class _MeasuredCorner:
 
 
 def _corners(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -> dict[Corner, _MeasuredCorner]:
-    """All corners, of one protocol. Raises _NotMeasured."""
+    """All corners, of one protocol where it is no setting. Raises _NotMeasured."""
     machines = dict(evidence.results.trials[["column", "machine"]].itertuples(index=False, name=None))
     # By protocol and machine: all corners are of one.
     by_corner: dict[Corner, dict[tuple[str, str], _MeasuredCorner]] = {}
@@ -253,7 +253,8 @@ def _corners(evidence: Evidence, asked: Difference, groups: Sequence[Members]) -
         found: dict[tuple[str, str], _MeasuredCorner] = {}
         for case_id, column, term in terms_of(evidence, asked.quantity, {**asked.axes, **settings}):
             if evidence.selectable(column)[ENVIRONMENT] == environment:
-                key = str(evidence.axes[case_id].get(PROTOCOL)), machines[column]
+                protocol = "" if PROTOCOL in settings else str(evidence.axes[case_id].get(PROTOCOL))
+                key = protocol, machines[column]
                 found.setdefault(key, _MeasuredCorner(case_id, column, term))
         if not found:
             why = _why_none(evidence, {**asked.axes, **settings}, environment)

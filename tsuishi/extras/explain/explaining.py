@@ -20,6 +20,8 @@ from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.verdicts.evidence import evidence_of
 
+_LITERAL = "literal"
+
 
 def explain(chain: Chain) -> None:
     """Find the number, measure the corners, and print the bars, which are a section of the report.
@@ -31,6 +33,9 @@ def explain(chain: Chain) -> None:
     number = found.number
     theirs = check.nearest_environments(found)[0]
     asked = _asked(chain, found, theirs)
+    if PROTOCOL in asked.mine:  # the cases of both protocols are measured
+        others = {axis: value for axis, value in number.axes.items() if axis != PROTOCOL}
+        found = replace(found, number=replace(number, axes=others))
     if not asked.factors(chain.session.words.usual) and chain.options.text("mine"):
         raise UserError(
             f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine out, and settings "
@@ -115,13 +120,15 @@ def _asked(chain: Chain, found: check.Found, theirs: Environment) -> Difference:
     """The difference that is explained. theirs: the environment of the printed number."""
     number, words = found.number, chain.session.words
     given = case_of("mine", chain.options.text("mine"), words)
-    printed = {**words.usual, **number.axes}
+    # A printed number was measured as its source measured.
+    axes = {PROTOCOL: _LITERAL, **number.axes} if PROTOCOL in given else number.axes
+    printed = {**words.usual, **axes}
     limits, my_limits, why_not = _limits(chain, found)
     return Difference(
         text=number.text,
         column=number.column,
         case=number.case,
-        axes=number.axes,
+        axes=axes,
         quantity=number.quantity,
         value=number.value,
         hardware=number.hardware,
@@ -138,8 +145,6 @@ def _separable(changed: dict[str, Value]) -> dict[str, Value]:
     """The settings. Raises UserError for those that are none, and for too many."""
     if MODEL in changed:
         raise UserError("--mine: another network is another work, and no setting of the same")
-    if PROTOCOL in changed:
-        raise UserError("--mine: a protocol is a way to measure, and no setting")
     if len(changed) > MOST:
         raise UserError(f"{len(changed)} settings differ, and at most {MOST} are separated: leave some out")
     return changed
@@ -161,4 +166,7 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
     if not name:
         return theirs
     (found,) = select_environments(chain.session.checkout.images, (name,), "cpu")
+    engines = chain.session.builder.engines
+    if found.made_as == theirs.made_as and engines.chosen_for(found) is engines.chosen_for(theirs):
+        return theirs
     return found

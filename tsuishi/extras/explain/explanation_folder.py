@@ -19,7 +19,7 @@ from tsuishi.plan.choice import choose, computing
 from tsuishi.plan.planning import measurable
 from tsuishi.report.sections.beside_published import cases_of
 from tsuishi.results.directory import RunDirectory
-from tsuishi.specs.case import SUITE, Value
+from tsuishi.specs.case import PROTOCOL, SUITE, Value
 from tsuishi.specs.environment import select_environments
 from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import evidence_of
@@ -51,7 +51,10 @@ class ExplanationFolder:
         self.options |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
 
     def write(self, settings: Iterable[Settings]) -> None:
-        """Write the suite: its cases with each of these settings (a value of None: not given)."""
+        """Write the suite: its cases with each of these settings (a value of None: not given).
+
+        With a protocol, those that the suite has of it: each protocol has axes of its own.
+        """
         document = tomlkit.parse(self.narrowed)
         groups, different = tomlkit.aot(), []
         for given in settings:
@@ -59,7 +62,8 @@ class ExplanationFolder:
             if said not in different:
                 different.append(said)
         for group, said in itertools.product(document["groups"].unwrap(), different):
-            groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
+            if said.get(PROTOCOL, group["axes"].get(PROTOCOL)) == group["axes"].get(PROTOCOL):
+                groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
         document["groups"] = groups
         self.path.write_text(tomlkit.dumps(document), encoding="utf-8")
 
@@ -102,8 +106,8 @@ class ExplanationFolder:
         refused = self.refusals()
         for corner, (settings, environment) in corners.items():
             reasons, is_end = refused(settings, environment), len({*corner}) == 1
-            if (is_end or len(asked.mine) > FULL) and reasons and all(reasons.values()):
-                why = "; ".join(dict.fromkeys(reasons.values()))
+            if (is_end or len(asked.mine) > FULL) and all(reasons.values()):
+                why = "; ".join(dict.fromkeys(reasons.values())) or "its suite has no such case"
                 raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
 
     def fitting(self, asked: Difference) -> Difference:

@@ -15,7 +15,7 @@ from tsuishi.verdicts.evidence import Evidence
 _HERE = "run both environments on one machine: run-suite --env {},{}"
 _CODE = "measure with one version of the code"
 _SETTING, _MACHINE = "set it alike, and measure again", "not separable on one machine"
-_ENGINES = "make both runs with one engine"
+_ENGINES = "make both runs with one engine, or run both: run-suite --env {0}.{1},{0}.{2}"
 _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environment"
 # The axis of the number of CPUs that a process may use (suites/axes.toml), and the facts of a machine that it sets.
 CPUS = "cpus"
@@ -100,9 +100,13 @@ def _version(run: RunRecord) -> str:
 
 
 def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str) -> Iterator[Suspect]:
+    """how: to separate what the name does not say; an engine is measured with an environment of the same name."""
     of_engines = ("engine", "sandbox", *(("engine_version",) if one.engine != other.engine else ()))
+    if how == _WITH_ENVIRONMENT and one.name == other.name:
+        of_engines = ()
+    engines = _ENGINES.format(one.name, one.engine, other.engine)
     for field in _FIELDS:
-        of_field = _ENGINES if field in of_engines else how
+        of_field = engines if field in of_engines else how
         yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), of_field)
     named, rest = ([getattr(record, of) or {} for record in (one, other)] for of in ("versions", "packages"))
     for name in dict.fromkeys((*named[0], *named[1])):

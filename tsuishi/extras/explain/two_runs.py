@@ -29,7 +29,7 @@ from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.checkable import CheckableNumber
-from tsuishi.specs.environment import read_environments
+from tsuishi.specs.environment import find_environment
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.suite import Profile, known_suites
@@ -172,7 +172,8 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
     """What is to be explained by measuring a case here, or why nothing is."""
     axes, (first,), (second,) = one.axes[chosen.case_id], one.results.runs.values(), other.results.runs.values()
     theirs, mine, *why_not = _cpus(one, other, chosen)
-    why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), chosen.environments, strict=True)]
+    here = _names_here(one, other, chosen.environments)
+    why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), here, strict=True)]
     if str(axes.get(SUITE)) not in known_suites(chain.session.checkout.suites):
         why_not.append(f"suites/ has no {axes.get(SUITE)}")
     computed = [_accelerator(of, chosen, place) for place, of in enumerate((one, other))]
@@ -181,12 +182,12 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
         why_not.append("the case needs more devices than this machine has")
     if None not in computed and computed[0] != computed[1]:
         why_not.append(f"the first computed with {computed[0]}, the second with {computed[1]}")
-    if not (mine or chosen.environments[0] != chosen.environments[1]):
+    if not (mine or here[0] != here[1]):
         why_not.append("nothing that differs can be set on one machine")
     if any(why_not):
         return "; ".join(dict.fromkeys(filter(None, why_not)))
     try:
-        return _of_settings(one, chosen, theirs, mine, (first.run_id, second.run_id))
+        return _of_settings(one, chosen._replace(environments=here), theirs, mine, (first.run_id, second.run_id))
     except ValidationError:
         return "the times of the case are out of all bounds"
 
@@ -247,11 +248,27 @@ def _cpus(one: Evidence, other: Evidence, chosen: Shared) -> tuple[dict[str, Val
     return {CPUS: first}, {CPUS: second}, why_not
 
 
+def _names_here(one: Evidence, other: Evidence, pair: tuple[str, str]) -> tuple[str, str]:
+    """The names of a pair of environments here: with its engine, where both have one name and different engines."""
+    first, second = (
+        next(record.engine for record in of.environment_records.values() if record.name == name)
+        for of, name in zip((one, other), pair, strict=True)
+    )
+    if pair[0] != pair[1] or None in (first, second) or first == second:
+        return pair
+    return f"{pair[0]}.{first}", f"{pair[1]}.{second}"
+
+
 def _why_not_here(chain: Chain, of: Evidence, name: str) -> str:
     """Why the environment of a run cannot be had here; empty where it can."""
-    images = chain.session.checkout.images
-    here = next((each for each in read_environments(images) if each.name == name), None)
+    images, engines = chain.session.checkout.images, chain.session.builder.engines
+    here = find_environment(images, name)
     if here is None:
         return f"images/ has no {name}"
-    locks = {record.lock_sha256 for record in of.environment_records.values() if record.name == name}
-    return f"the lock of {name} has changed since" if locks - {here.lock_sha256, "", None} else ""
+    locks = {record.lock_sha256 for record in of.environment_records.values() if record.name in (name, here.made_as)}
+    if locks - {here.lock_sha256, "", None}:
+        return f"the lock of {here.made_as} has changed since"
+    try:
+        return engines.refusal(here)
+    except UserError as unusable:
+        return str(unusable)

@@ -10,7 +10,7 @@ from tsuishi.extras.handover import exchange
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES
 from tsuishi.plan.session import Session
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.specs.environment import Environment, known_environments, read_environment
+from tsuishi.specs.environment import Environment, find_environment
 
 DOCKER = "docker"
 
@@ -63,10 +63,9 @@ def images(session: Session, records: Iterable[EnvironmentRecord], folder: Path)
 def _same(session: Session, records: Iterable[EnvironmentRecord], missing: list[str]) -> Iterator[Environment]:
     """The environments of this checkout with the specifications of these records; a line for each other record."""
     checkout = session.checkout
-    known = known_environments(checkout.images)
     for record in records:
         try:
-            environment = read_environment(known[record.name]) if record.name in known else None
+            environment = find_environment(checkout.images, record.name)
         except UserError:
             environment = None
         if environment is None or not provenance.is_asked(record, environment, checkout):

@@ -30,7 +30,7 @@ from tsuishi.extras.handover.incoming import (
     temporary_room,
     write_export,
 )
-from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
+from tsuishi.specs.environment import Environment, find_environment, select_environments
 
 # The endings of exports; the second is of earlier exports, which engines load as well.
 SUFFIX, _OLD_SUFFIX = ".tar.gz", ".oci.tar"
@@ -112,8 +112,7 @@ def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: ImageFiles, 
     """Make an engine's file of an export's image. Raises UserError where this checkout has another environment."""
     incoming = incoming_image(checkout, path)
     record, image = incoming.record, incoming.record.image
-    spec = known_environments(checkout.images).get(record.name)
-    asked = read_environment(spec) if spec else None
+    asked = find_environment(checkout.images, record.name)
     if asked is None or engine.spec_id(asked) != record.spec_id:
         raise UserError(f"{record.name}: {_how_to_use(checkout, incoming)}")
     facts = {
@@ -178,8 +177,7 @@ def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path
     screen.say(f"{record.name}: imported as {incoming.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    spec = known_environments(checkout.images).get(record.name)
-    asked = read_environment(spec) if spec else None
+    asked = find_environment(checkout.images, record.name)
     if asked is None or asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
         screen.say(f"{record.name}: {_how_to_use(checkout, incoming)}")
         return None

@@ -27,7 +27,7 @@ from tsuishi.results.run_record import OriginalRun, RunRecord
 from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import run_of_outline
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
-from tsuishi.specs.environment import Environment, known_environments, read_environment
+from tsuishi.specs.environment import Environment, find_environment
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_spec import Trial
 
@@ -126,7 +126,6 @@ def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQue
 def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Iterator[str]:
     """The files of workloads, and the environments, whose records in a run differ from this checkout."""
     changed: dict[str, None] = {}
-    known = known_environments(checkout.images)
 
     @cache  # the records of all workloads name the same files
     def digest_here(path: Path) -> str:
@@ -138,8 +137,8 @@ def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Ite
                 if digest_here(checkout.workloads / file) != digest:
                     changed[f"workloads/{file}"] = None
         elif isinstance(record, EnvironmentRecord):
-            spec = known.get(record.name)
-            if spec is None or not provenance.is_asked(record, read_environment(spec), checkout):
+            here = find_environment(checkout.images, record.name)
+            if here is None or not provenance.is_asked(record, here, checkout):
                 changed[f"the specification or lock of {record.name}"] = None
     yield from changed
 

@@ -22,7 +22,7 @@ from tsuishi.extras.handover.incoming import IncomingRecord, incoming_image, req
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.specs.environment import Environment, known_environments, read_environment
+from tsuishi.specs.environment import Environment, find_environment
 
 # How an environment came here: it was here already; from the image in the archive; by a build without network, from
 # packages in the archive or in the cache; by a build that needed the network.
@@ -83,10 +83,9 @@ def restore(
 def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]) -> Environment:
     """The environment of these records, as this checkout asks for it. Raises UserError where it differs."""
     name, checkout = records[0].name, session.checkout
-    known = known_environments(checkout.images)
-    if name not in known:
+    environment = find_environment(checkout.images, name)
+    if environment is None:
         raise UserError(f"{archive}: its runs used {name}, which this checkout does not have: {_advice(name)}")
-    environment = read_environment(known[name])
     for record in records:
         if not provenance.is_asked(record, environment, checkout):
             raise UserError(

@@ -21,7 +21,7 @@ from tsuishi.results.records import CaseRecord, EnvironmentRecord, WorkloadRecor
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import Environment, known_environments, read_environment
+from tsuishi.specs.environment import Environment, find_environment
 from tsuishi.specs.source import FILE
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
@@ -54,9 +54,10 @@ class RunInputs:
 
     def _add_environment(self, record: EnvironmentRecord, checkout: Checkout, is_asked: IsAsked) -> None:
         """Add spec, locks and template of an environment, where they give its spec id."""
-        spec = known_environments(checkout.images).get(record.name)
         try:
-            if spec and is_asked(record, read_environment(spec), checkout):
+            here = find_environment(checkout.images, record.name)
+            if here and is_asked(record, here, checkout):
+                spec = checkout.images / f"{here.made_as}.toml"
                 paths = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
                 self.files |= {_name(path, checkout): path.read_bytes() for path in paths if path.exists()}
                 return
