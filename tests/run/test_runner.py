@@ -550,6 +550,18 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
     assert trials(again)["raises"]["attempt"] == 2
 
 
+def test_a_case_of_made_up_images_gets_no_data_set(tmp_path: Path) -> None:
+    suite = make_checkout(tmp_path, "tells_what_was_asked").suites / "bench.toml"
+    suite.write_text(suite.read_text().replace('"steady", ', '"steady", data_set = ["at_hand", "made_up"], '))
+    (data := tmp_path / "mine.tgz").write_bytes(SMALL)
+    run = run_suite(session(tmp_path, data=data))
+    given = {
+        run.case(trial.case_record).get("data_set", "at_hand"): metrics(run, trial.content())["data_bytes"]
+        for _, trial in run.finished()
+    }
+    assert given == {"at_hand": len(SMALL), "made_up": -1}
+
+
 @pytest.mark.long
 def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
     make_checkout(tmp_path, "tells_what_was_asked", "raises")

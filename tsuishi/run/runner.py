@@ -150,6 +150,7 @@ class Runner:
         """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
         code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
+        data = None if trial.case.without_data else self._data
         specification = {
             **trial.renamed(trial_id).specification,
             "settings": {**trial.settings, "seed": seed_of(trial, self._drawn)},
@@ -158,7 +159,7 @@ class Runner:
             "environment_record": self._environments[trial.environment],
             "machine_record": self._machine,
             "workload_record": self._run.add(code),
-            "data": DataRecord.model_validate(self._data.record) if self._data else None,
+            "data": DataRecord.model_validate(data.record) if data else None,
         }
         return TrialOrder(
             **specification,

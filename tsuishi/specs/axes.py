@@ -97,6 +97,8 @@ class Axis(toml.Spec):
     # usual value; or the number of CPUs that the process may use.
     variables: tuple[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")], ...] = ()
     is_cpus: bool = False
+    # The same: with another value than the usual, the process gets no data set.
+    is_data: bool = False
     # The frameworks that read the variables, by the names of suites/workloads/frameworks; empty: all.
     read_by: tuple[str, ...] = ()
     # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
@@ -123,7 +125,7 @@ class Axis(toml.Spec):
     @property
     def is_of_process(self) -> bool:
         """Whether it is a setting of the process, which workloads do not know."""
-        return self.is_cpus or bool(self.variables)
+        return self.is_cpus or self.is_data or bool(self.variables)
 
     @property
     def is_number(self) -> bool:

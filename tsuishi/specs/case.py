@@ -63,6 +63,11 @@ class Case:
         found = {"cpus": cpus, "variables": variables, "read_by": read_by}
         return {name: value for name, value in found.items() if value}
 
+    @property
+    def without_data(self) -> bool:
+        """Whether the process gets no data set, also where it is at hand."""
+        return any(axis.is_data and self.values[axis.name] != axis.usual for axis in self.of_process)
+
     @cached_property
     def id(self) -> str:
         """Hash of the canonical JSON: the same case has the same id everywhere."""

@@ -173,10 +173,9 @@ def test_bars_that_are_looked_at_several_times_count_the_trials_of_the_last_look
 
 
 def test_a_protocol_is_a_setting_of_the_cases_that_have_it(tmp_path: Path) -> None:
-    made = SyntheticRun(
-        tmp_path / "run",
-        extras={"explain": {**ASKED, "axes": {**ASKED["axes"], "protocol": "literal"}, "mine": {"protocol": "steady"}}},
-    )
+    printed = {**CASE.axes, "protocol": "literal"}
+    asked = {**ASKED, "axes": printed, "mine": {"protocol": "steady"}}
+    made = SyntheticRun(tmp_path / "run", extras={"explain": asked})
     for protocol, seconds in (("literal", 0.1), ("steady", 0.025)):
         for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
             samples = [("measure", index, 1, 16, seconds * factor) for index in range(4)]

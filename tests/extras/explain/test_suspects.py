@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
-from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TORCH, SyntheticRun, add_record, environment, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.commands import check
 from tsuishi.commands.check import Found
-from tsuishi.extras.explain.suspects import _differ, beside_trials
+from tsuishi.extras.explain import two_runs
+from tsuishi.extras.explain.suspects import _differ, beside_trials, suspects
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.suite import read_suite
@@ -56,6 +57,27 @@ def test_what_telemetry_saw_in_one_run_alone_is_a_suspect(
     one, other = run_of(tmp_path / "one", 1_700, 1.0), run_of(tmp_path / "other", clock_mhz, others)
     found = [*beside_trials(one, other, training_case(64).id, (TORCH, TORCH))]
     assert [suspect[:3] for suspect in found] == named
+
+
+def test_what_can_be_set_here_stands_with_its_value_in_each_run(tmp_path: Path) -> None:
+    found = []
+    for name, engine, synthetic in (("one", "docker", False), ("other", "venv", True)):
+        made = SyntheticRun(tmp_path / name)
+        record = {**environment(TORCH), "engine": engine}
+        made.environments[TORCH] = add_record(made.directory, "environment", record)
+        made.add(training_case(64), TORCH, steady_samples(64, [0.1] * 8), synthetic=synthetic)
+        found.append(Evidence([made.finish()], (), WORDS))
+    one, other = found
+    case = training_case(64).id
+    assert two_runs._data_sets(one, other, case) == ({"data_set": "at_hand"}, {"data_set": "made_up"})
+    assert two_runs._data_sets(one, one, case) == ({}, {})
+    assert two_runs._names_here(one, other, (TORCH, TORCH)) == (f"{TORCH}.docker", f"{TORCH}.venv")
+    assert two_runs._names_here(one, one, (TORCH, TORCH)) == (TORCH, TORCH)
+    how = {suspect.what: suspect.how for suspect in suspects(one, other, [(TORCH, TORCH)], ())}
+    both = f"run-suite --env {TORCH}.docker,{TORCH}.venv"
+    assert how[f"{TORCH}: engine"] == f"make both runs with one engine, or run both: {both}"
+    measured = {suspect.what: suspect.how for suspect in suspects(one, other, [(TORCH, TORCH)], ("environment",))}
+    assert measured[f"{TORCH}: engine"] == "measured here, with its environment"
 
 
 def run(root: Path, name: str) -> None:

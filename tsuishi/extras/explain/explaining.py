@@ -132,7 +132,7 @@ def _asked(chain: Chain, found: check.Found, theirs: Environment) -> Difference:
         quantity=number.quantity,
         value=number.value,
         hardware=number.hardware,
-        mine=_separable({axis: value for axis, value in given.items() if printed.get(axis) != value}),
+        mine=_separable(chain, {axis: value for axis, value in given.items() if printed.get(axis) != value}),
         mine_in=_mine(chain, theirs).name,
         theirs_in=theirs.name,
         limits=limits,
@@ -141,8 +141,11 @@ def _asked(chain: Chain, found: check.Found, theirs: Environment) -> Difference:
     )
 
 
-def _separable(changed: dict[str, Value]) -> dict[str, Value]:
+def _separable(chain: Chain, changed: dict[str, Value]) -> dict[str, Value]:
     """The settings. Raises UserError for those that are none, and for too many."""
+    session = chain.session
+    if session.data is None and any(session.words.axes[axis].is_data for axis in changed):
+        raise UserError("--mine: no data set is at hand (`invoke fetch-data`): all images are made up")
     if MODEL in changed:
         raise UserError("--mine: another network is another work, and no setting of the same")
     if len(changed) > MOST:

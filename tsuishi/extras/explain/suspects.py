@@ -17,7 +17,9 @@ _CODE = "measure with one version of the code"
 _SETTING, _MACHINE = "set it alike, and measure again", "not separable on one machine"
 _ENGINES = "make both runs with one engine, or run both: run-suite --env {0}.{1},{0}.{2}"
 _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environment"
-# The axis of the number of CPUs that a process may use (suites/axes.toml), and the facts of a machine that it sets.
+# The axes of the data set and of the number of CPUs that a process may use (suites/axes.toml), and the facts of a
+# machine that the latter sets.
+DATA_SET = "data_set"
 CPUS = "cpus"
 _OF_CPUS = ("cpu.usable", "limits.cores", "limits.affinity")
 _QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or a fixed clock; not set here"
@@ -50,6 +52,8 @@ def suspects(
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
+    data = [of.data.file if of.data else "none: images are made up" for of in (ours, theirs)]
+    yield from _differ("data set", data[0], data[1], _MEASURED if DATA_SET in measured else _SETTING)
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)

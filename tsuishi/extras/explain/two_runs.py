@@ -23,7 +23,7 @@ from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
-from tsuishi.extras.explain.suspects import CPUS, SUSPECTS, beside_trials, suspects
+from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_trials, suspects
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import RunDirectory
@@ -172,6 +172,10 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
     """What is to be explained by measuring a case here, or why nothing is."""
     axes, (first,), (second,) = one.axes[chosen.case_id], one.results.runs.values(), other.results.runs.values()
     theirs, mine, *why_not = _cpus(one, other, chosen)
+    for settings, data in zip((theirs, mine), _data_sets(one, other, chosen.case_id), strict=True):
+        settings |= data
+    if DATA_SET in mine and chain.session.data is None:
+        why_not.append("no data set is at hand here")
     here = _names_here(one, other, chosen.environments)
     why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), here, strict=True)]
     if str(axes.get(SUITE)) not in known_suites(chain.session.checkout.suites):
@@ -246,6 +250,15 @@ def _cpus(one: Evidence, other: Evidence, chosen: Shared) -> tuple[dict[str, Val
     most, usable = max(first, second), limits_of_process()["cores"]
     why_not = f"{most} CPUs cannot be had here: this process may use {usable:g}" if most > usable else ""
     return {CPUS: first}, {CPUS: second}, why_not
+
+
+def _data_sets(one: Evidence, other: Evidence, case_id: str) -> tuple[dict[str, Value], dict[str, Value]]:
+    """The data set of the first and of the second run as settings, where one had images that are made up."""
+    made_up = [bool(of.cases.loc[of.cases["case_id"] == case_id, "synthetic"].any()) for of in (one, other)]
+    if made_up[0] == made_up[1] or DATA_SET in one.axes[case_id]:
+        return {}, {}
+    first, second = ("made_up" if each else "at_hand" for each in made_up)
+    return {DATA_SET: first}, {DATA_SET: second}
 
 
 def _names_here(one: Evidence, other: Evidence, pair: tuple[str, str]) -> tuple[str, str]:
