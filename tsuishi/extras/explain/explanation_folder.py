@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class ExplanationFolder:
         self.inner, self.suite = check.prepare(chain, found)
         self.path = self.inner.suites / f"{self.suite}.toml"
         self.narrowed = self.path.read_text(encoding="utf-8")
+        # The protocols that cannot run all corners, where another can.
+        self.useless: frozenset[str] = frozenset()
         suites = [self.suite]
         if asked.limits and not asked.my_limits:
             of_limits = device.suite_of_limits(chain.session.checkout.suites)
@@ -62,7 +64,8 @@ class ExplanationFolder:
             if said not in different:
                 different.append(said)
         for group, said in itertools.product(document["groups"].unwrap(), different):
-            if said.get(PROTOCOL, group["axes"].get(PROTOCOL)) == group["axes"].get(PROTOCOL):
+            protocol = group["axes"].get(PROTOCOL)
+            if said.get(PROTOCOL, protocol) == protocol and protocol not in self.useless:
                 groups.append(tomlkit.item({**group, "axes": {**group["axes"], **said}}))
         document["groups"] = groups
         self.path.write_text(tomlkit.dumps(document), encoding="utf-8")
@@ -102,29 +105,41 @@ class ExplanationFolder:
     def require(self, asked: Difference) -> None:
         """Raise UserError where an end cannot run, or a corner of a design whose settings can share no bar."""
         corners = asked.corners(asked.groups)
-        self.write(settings for settings, _ in corners.values())
-        refused = self.refusals()
-        for corner, (settings, environment) in corners.items():
-            reasons, is_end = refused(settings, environment), len({*corner}) == 1
+        every = self._reasons(asked)
+        for (corner, (settings, environment)), reasons in zip(corners.items(), every, strict=True):
+            is_end = len({*corner}) == 1
             if (is_end or len(asked.mine) > FULL) and all(reasons.values()):
                 why = "; ".join(dict.fromkeys(reasons.values())) or "its suite has no such case"
                 raise UserError(f"not separable: {asked.no_number_of(settings, environment)}: {why}")
+        if PROTOCOL not in asked.mine:
+            self._leave_out_protocols(every)
 
     def fitting(self, asked: Difference) -> Difference:
         """The difference without the last of the settings that the number does not state, until all corners can run.
 
         Up to FULL settings share a bar where a corner cannot.
         """
-        while len(asked.may_be) > FULL:
-            corners = asked.corners(asked.groups)
-            self.write(settings for settings, _ in corners.values())
-            refused = [*map(self.refusals(), *zip(*corners.values(), strict=True))]
-            protocols = self.protocols(refused[0])
-            if not any(reasons.get(protocol) for reasons in refused for protocol in protocols):
-                break
+        while True:
+            every = self._reasons(asked)
+            protocols = self.protocols(every[0])
+            refused = any(reasons.get(protocol) for reasons in every for protocol in protocols)
+            if len(asked.may_be) <= FULL or not refused:
+                self._leave_out_protocols(every)
+                return asked
             *others, (axis, value) = asked.may_be.items()
             asked = asked.with_unsaid(dict(others), [f"{axis}={value} (cannot run beside the others)"])
-        return asked
+
+    def _reasons(self, asked: Difference) -> list[dict[str, str]]:
+        """Why each corner cannot run, as `refusals` gives it."""
+        corners = asked.corners(asked.groups)
+        self.write(settings for settings, _ in corners.values())
+        return [*map(self.refusals(), *zip(*corners.values(), strict=True))]
+
+    def _leave_out_protocols(self, reasons: Sequence[Mapping[str, str]]) -> None:
+        """Measure no protocol that cannot run all corners, where another can."""
+        useless = {protocol for each in reasons for protocol, reason in each.items() if reason}
+        if reasons[0].keys() - useless:
+            self.useless = frozenset(useless)
 
     def unsaid(self, environment: str) -> Unsaid:
         """The settings that the number does not state, with values that can run."""
