@@ -197,8 +197,8 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         (
             HEAD + "[profiles.quick]\nsettings = { warmup_s = 1.0 }\n" + GROUP + "devices = 1 }",
             "s.toml: unknown key 'profiles.quick.settings.warmup_s'; did you mean 'warm_up_s'? known here: "
-            "warm_up_steps, warm_up_s, settle_s, block_s, min_blocks, measure_s, max_s, later_runs, load_s, epochs, "
-            "train_images, test_images, learning_rate, momentum, min_epochs, stop_at, parts, seed",
+            "warm_up_steps, warm_up_s, settle_s, block_s, min_blocks, measure_s, max_s, later_runs, readings, load_s, "
+            "epochs, train_images, test_images, learning_rate, momentum, min_epochs, stop_at, parts, seed",
         ),
         (
             HEAD + "[profiles.quick]\ntimeout_s = inf\n" + GROUP + "devices = 1 }",

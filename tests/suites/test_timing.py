@@ -112,6 +112,20 @@ def test_the_warm_up_goes_on_until_the_device_is_steady_or_for_the_longest_time(
     assert found["settled_spread"] == (pytest.approx(spread, abs=0.01) if spread == 0.0 else spread, "1")
 
 
+@pytest.mark.parametrize(("readings", "before"), [(5, 3), (50, 5)])
+def test_steps_that_are_timed_one_by_one_are_as_many_as_the_settings_say(readings, before):
+    """However long they take, and however alike they are."""
+    settings = timing.one_by_one(dict(SETTINGS, stop_at=0.5, settle_s=9.0, readings=readings))
+    for step_s in (0.001, 500.0):
+        machine = Machine(step_s)
+        blocks = run(machine, **settings).blocks()
+        assert blocks == [("measure", index, 1, 16, pytest.approx(step_s)) for index in range(readings)]
+        assert machine.steps == before + readings
+    machine = Machine(2.0)
+    with pytest.raises(Skipped, match=f"{readings} blocks of 1 at 2 s a step"):
+        run(machine, budget=budget_of(machine, 3 * 2.0), **settings)
+
+
 def test_the_first_two_steps_are_samples_of_their_own():
     assert run(Machine(30, 4, 0.5)).samples[:2] == [("first_step", 0, 1, 16, 30), ("second_step", 0, 1, 16, 4)]
 

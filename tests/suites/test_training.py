@@ -278,3 +278,27 @@ def test_a_source_s_package_times_two_images_whatever_it_calls_the_batch(tmp_pat
         assert found[label]["metrics"] == ["trainable_parameters"]  # no work: of how many images, the package knows
     assert "no package pytorch-benchmark" in found["without"]["unsupported"]
     assert "layout 'channels_first'" in found["channels_last"]["unsupported"]
+
+
+@pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
+@inside
+def test_literal_passes_are_timed_one_by_one_and_update_no_weight(environment: Environment) -> None:
+    found = run_inside(environment, "check_single.py")
+    for mode in ("training", "inference"):
+        trial, passes = found[mode]["trial"], found[mode]["passes"]
+        assert trial["samples"] == [["first_step", 1, 4], ["second_step", 1, 4], *[["measure", 1, 4]] * 6]
+        assert trial["phases"][-2:] == ["+measure", "-measure"]
+        assert {"flops", "trainable_parameters"} <= {*trial["metrics"]}
+        assert trial["tuned"] == [False, True]
+        assert passes["types"] == ["torch.float64"]
+        assert passes["images"] == 4
+        assert passes["anew"]
+        assert not passes["changed"]
+        of_training = [mode == "training"] * 3
+        assert [passes[name] for name in ("in_training", "requires_grad", "gradients")] == of_training
+        assert passes["is_output"] == (mode == "inference")  # no loss, as in the source
+    assert found["data_parallel"]["gradients"]
+    assert not found["data_parallel"]["changed"]
+    assert "'steady' would run" in found["refused"]["distributed_data_parallel"]
+    assert "'native', which would run" in found["refused"]["compiled"]
+    assert "'steady' would run" in found["refused"]["fed"]

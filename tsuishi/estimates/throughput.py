@@ -28,7 +28,7 @@ class Line(NamedTuple):
 def timed_by(quantities: Iterable[str], axes: Mapping[str, Any], epochs: Epochs | None) -> str | None:
     """The quantity from which the time of a case's step follows; None where there is none.
 
-    None for literal inference, too: a source's package makes the images, however many, and the batch size is a label.
+    None for literal inference, too: where a source's package makes the images, the batch size is only a label.
     """
     if BATCH_SIZE not in axes or (axes.get(PROTOCOL), axes.get("mode")) == ("literal", "inference"):
         return None

@@ -33,6 +33,8 @@ class TimingSettings(toml.Spec):
     measure_s: toml.Seconds = 10.0
     max_s: toml.Seconds = 60.0
     later_runs: toml.Count = 10
+    # Literal training and inference: so many passes, each timed on its own; 0: epochs, or a source's package.
+    readings: Annotated[int, Field(ge=0, le=10_000)] = 0
     # Steps that are timed one by one go on for so long in all, so that the load of GPUs can be read.
     load_s: toml.Seconds = 10.0
     epochs: toml.Count = 100

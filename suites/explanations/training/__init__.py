@@ -18,8 +18,10 @@ class TimesOfSteps(Explanation):
         return {environment: several for environment, several in every.items() if several}
 
     def _about(self, environment: str) -> Iterator[Paragraph]:
-        yield from batches_in_doubt(self.evidence, self.suite, self._measured(environment, STEP))
-        yield from division(self._measured(environment, RATE))
+        steps = [*self._measured(environment, STEP)]
+        yield from batches_in_doubt(self.evidence, self.suite, steps)
+        of_no_epochs = [axes for axes, _ in steps if axes["protocol"] == "literal"]
+        yield from division(each for each in self._measured(environment, RATE) if each[0] not in of_no_epochs)
 
     def _measured(self, environment: str, quantity: str) -> Iterator[tuple[Mapping[str, Any], Timed]]:
         """The axes of every case with a quantity, and its estimate."""

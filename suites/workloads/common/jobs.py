@@ -25,9 +25,15 @@ PLAIN, FUSED = ("plain", "fused")
 Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED, PLAIN, 1)
 
 
+def is_single(protocol, settings):
+    """Whether a case is literal passes that are timed one by one: the settings have `readings`."""
+    return protocol == "literal" and bool(settings.get("readings"))
+
+
 def with_data(job, request):
     """(the Job with its data, whether the data are made up)."""
-    settings, steady = job.settings, request.case["protocol"] == "steady"
+    settings, protocol = job.settings, request.case["protocol"]
+    steady = protocol == "steady" or is_single(protocol, settings)
     a_batch, shape = steady and job.batches == RESIDENT, job.network.shape
     train_images = job.batch_size if a_batch else settings.positive("train_images")
     if steady:  # of larger images fewer, which take no more memory than CIFAR-10's

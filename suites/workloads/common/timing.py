@@ -18,6 +18,7 @@ SHORTEST_STEP_S = 1e-6  # so that a step shorter than the clock's resolution doe
 LEAST_BLOCKS = 3  # that a median needs
 SETTLED = 0.01  # a device is steady where the step times of LAST_WINDOWS windows differ by no more than this share
 LAST_WINDOWS, MOST_WINDOWS = 5, 15
+WITHOUT_END_S = 1e9
 
 
 class Budget:
@@ -110,6 +111,17 @@ def steady(
             step_s = _settle(events, block, step_s, settings["settle_s"], clock)
     with events.phase(phase):
         _measure(events, block, _steps_of_block(step_s, settings), images, settings, phase, clock)
+
+
+def one_by_one(settings):
+    """Settings by which `steady` times each step on its own: `readings` steps, after a tenth as many that do not count.
+
+    At least three do not count.
+    """
+    count = settings["readings"]
+    short = dict.fromkeys(("block_s", "measure_s", "stop_at", "settle_s"), 0.0)
+    long = dict.fromkeys(("warm_up_s", "max_s"), WITHOUT_END_S)
+    return dict(settings, warm_up_steps=count // 10, min_blocks=count, **short, **long)
 
 
 def _warm_up(block, settings, clock, budget):

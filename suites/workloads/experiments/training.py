@@ -2,8 +2,9 @@
 
 Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host, and inference by
-                the package of a source; `steady` times synchronised blocks of steps, on a fixed batch that is already
-                on the devices unless `batches` says else
+                the package of a source; where the settings have `readings`, so many passes one by one, as another
+                source did; `steady` times synchronised blocks of steps, on a fixed batch that is already on the devices
+                unless `batches` says else
     mode        training or inference
     model       a network of common/networks.py, or of a library, as "timm:resnet50"
     image_size  pixels of an image's side; the network's own if not given
@@ -17,7 +18,7 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     loader      of literal training: how batches are made on the host; TENSORS, from arrays that are ready, if not given
     batches     of steady training: RESIDENT if not given, else how the next shuffled batch comes from the host
     convolution_tuning
-                of steady training on GPUs: TUNED if not given; UNTUNED is PyTorch's default, which `literal` keeps
+                of steady training on GPUs: TUNED if not given; UNTUNED is PyTorch's default, which literal epochs keep
 
 The last batch of an epoch may be smaller: it is trained on, and its images count.
 """
@@ -50,7 +51,7 @@ AXES = (
 OF_PROTOCOL = {
     "loader": ("literal", jobs.TENSORS, "loads nothing"),
     "batches": ("steady", jobs.RESIDENT, "feeds as its source did"),
-    "convolution_tuning": ("steady", jobs.TUNED, "keeps the default of each framework"),
+    "convolution_tuning": ("steady", jobs.TUNED, "tunes as its source did"),
 }
 WHOLE = ("fp16", "bf16", "fp64")  # precisions of everything, with nothing mixed
 # Bytes of a value that passes between layers, and of a weight; 4 and 4 where a precision is not here.
@@ -121,7 +122,7 @@ def make_job(request):
     framework = frameworks.load(request)
     framework.require_tf32(case["precision"] == "tf32")
     strategy = framework.strategy(case["strategy"])
-    if case["protocol"] == "literal" and (strategy.packaged if is_packaged(case) else strategy.literal) is None:
+    if case["protocol"] == "literal" and getattr(strategy, way(request)) is None:
         raise Unsupported(
             "protocol 'literal' with mode {mode!r}, strategy {strategy!r}: no source did so; 'steady' would run".format(
                 **case
@@ -178,9 +179,15 @@ def make_job(request):
     return framework, strategy, job
 
 
-def is_packaged(case):
-    """Whether a source's package times the case, on images that it makes itself: as many as it likes."""
-    return case["protocol"] == "literal" and case["mode"] == "inference"
+def way(request):
+    """Which of a strategy's trainers the case has: steady, literal, packaged or single.
+
+    A source's package makes its images itself: as many as it likes.
+    """
+    protocol = request.case["protocol"]
+    if jobs.is_single(protocol, request.settings):
+        return "single"
+    return "packaged" if (protocol, request.case["mode"]) == ("literal", "inference") else protocol
 
 
 def chosen_network(framework, name, image_size):
@@ -199,7 +206,7 @@ def prepared(request, emitter):
     launch.check(request.case["nodes"])
     framework, strategy, job = make_job(request)
     framework.set_tf32(job.precision == "tf32")
-    job, synthetic = (job, True) if is_packaged(request.case) else jobs.with_data(job, request)
+    job, synthetic = (job, True) if way(request) == "packaged" else jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
     of_zoo = networks.is_of_zoo(job.network.name)
     flags = {"networks_of": framework.part("zoos").version(job.network)} if of_zoo else {}
@@ -212,15 +219,14 @@ def run(request, emitter):
     check(request)
     framework, strategy, job = prepared(request, emitter)
     training = job.mode == "training"
-    if not networks.is_of_zoo(job.network.name) and not is_packaged(request.case):
+    if not networks.is_of_zoo(job.network.name) and way(request) != "packaged":
         emitter.metric("flops", networks.flops(job.network, job.batch_size, training), "1")
         sizes = BYTES.get(job.precision, (4, 4))
         emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, training, *sizes), "B")
     budget = timing.Budget(request.budget_s)
-    literally = literal_inference if is_packaged(request.case) else literal
-    protocol = literally if request.case["protocol"] == "literal" else steady
+    timed = {"steady": steady, "literal": literal, "packaged": literal_inference, "single": one_by_one}[way(request)]
     with framework.may_be_refused(job.layout, job.precision, request.accelerator):
-        trainer = protocol(strategy, job, emitter, budget)
+        trainer = timed(strategy, job, emitter, budget)
         after(trainer, job, emitter)
     trainer.close()
 
@@ -275,6 +281,17 @@ def literal_inference(strategy, job, emitter, budget):
     with emitter.phase("package"):  # it does more than it times: it warms up, profiles, and times a single image
         timed = trainer.infer()
     emitter.sample("measure", 0, *timed)
+    return trainer
+
+
+def one_by_one(strategy, job, emitter, budget):
+    """Times passes one by one, each a sample, with the devices synchronised around it. Returns the trainer."""
+    trainer = strategy.single(job)
+    emit_parameters(trainer, job, emitter)
+    settings, announce = timing.one_by_one(job.settings), trainer.announce
+    timing.steady(
+        emitter, trainer.step, trainer.synchronise, job.batch_size, settings, budget=budget, announce=announce
+    )
     return trainer
 
 

@@ -129,6 +129,7 @@ class Strategy:
 
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
     packaged: the Trainer class of literal inference, which a source's package times; None where no source did so.
+    single: the Trainer class of literal passes that are timed one by one (setting `readings`); None as before.
     loaders, batches, tunings: the values of the axes `loader`, `batches` and `convolution_tuning` that it knows.
     whole: the values of the axis `precision` that it knows of those that are the type of everything.
     spans_nodes: whether it has a process for each device, which may be on several nodes.
@@ -137,6 +138,7 @@ class Strategy:
     steady = None
     literal = None
     packaged = None
+    single = None
     loaders = (jobs.TENSORS,)
     batches = (jobs.RESIDENT,)
     tunings = (jobs.TUNED,)
@@ -161,7 +163,10 @@ class Trainer:
         self.job = job
 
     def step(self):
-        """Of protocol steady: a step on a batch, as the job's `batches` gives it; returns the loss before it."""
+        """Of protocol steady: a step on a batch, as the job's `batches` gives it; returns the loss before it.
+
+        Of literal passes: a pass as the source timed it, whose result is ignored.
+        """
         raise NotImplementedError
 
     def parts(self):

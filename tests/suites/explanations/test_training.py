@@ -56,6 +56,15 @@ def test_a_literal_step_is_computing_feeding_and_the_rest(tmp_path: Path) -> Non
     }
 
 
+def test_literal_passes_have_no_epochs_to_divide(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for axes, step_s in STEPS[1:]:
+        add(run, axes, step_s)
+    for repetition in (1, 2, 3):
+        run.add(training_case(128, protocol="literal"), TORCH, steady_samples(128, [0.5] * 4), repetition)
+    assert told(run) == {}
+
+
 def test_trials_that_scatter_leave_it_open_and_a_single_trial_tests_nothing(tmp_path: Path) -> None:
     run, single = SyntheticRun(tmp_path / "run"), SyntheticRun(tmp_path / "single")
     for axes, step_s in STEPS:

@@ -45,6 +45,10 @@ class Steady(Scattered, none.Steady):
     """Batches are on the first device, from the start or from the host in every step."""
 
 
+class Single(Scattered, none.Single):
+    """Passes that are timed one by one."""
+
+
 class Literal(Scattered, none.Literal):
     """Epochs over a DataLoader."""
 
@@ -52,6 +56,7 @@ class Literal(Scattered, none.Literal):
 class Strategy(none.Strategy):
     steady = Steady
     literal = Literal
+    single = Single
 
     def check(self, job, protocol):
         super().check(job, protocol)

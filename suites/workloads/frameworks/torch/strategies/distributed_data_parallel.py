@@ -131,7 +131,7 @@ class Steady(Rank):
 
 class Strategy(none.Strategy):
     steady = Steady
-    literal = None  # no source trained so
+    literal = single = None  # no source did so
     spans_nodes = True
 
     def check(self, job, protocol):

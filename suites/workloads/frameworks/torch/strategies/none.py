@@ -87,6 +87,23 @@ class Steady(Trainer):
         self.optimizer.zero_grad(set_to_none=True)
 
 
+class Single(Steady):
+    """Passes on images that each copies from the host, as a source timed them; no weight is updated."""
+
+    def announce(self, steps):
+        """Makes the images of the next pass anew in the host's memory, in the type of the weights."""
+        self.images = self.images.to("cpu", self.dtype, copy=True)
+
+    def step(self):
+        if self.job.mode == "training":
+            return self.gradients(self.images, self.labels)
+        with torch.no_grad(), self.autocast():
+            return self.model(self.to_device(self.images))
+
+    def forward(self, images, labels):
+        return super().forward(self.to_device(images), labels)
+
+
 class Literal(Trainer):
     """Epochs over a DataLoader: by its defaults the main process makes the batches from shuffled host tensors."""
 
@@ -117,6 +134,7 @@ class Strategy(interface.Strategy):
     steady = Steady
     literal = Literal
     packaged = package.Packaged
+    single = Single
     loaders = tuple(loaders.LOADERS)
     batches = jobs.BATCHES
     tunings = jobs.TUNINGS
@@ -124,8 +142,13 @@ class Strategy(interface.Strategy):
 
     def check(self, job, protocol):
         loaders.check(job)
-        if protocol == "literal" and job.mode == "inference":
+        single = jobs.is_single(protocol, job.settings)
+        if protocol == "literal" and job.mode == "inference" and not single:
             package.check(job)
+        if single and job.execution != "native":
+            raise Unsupported(
+                "execution {!r} with protocol 'literal': the source had 'native', which would run".format(job.execution)
+            )
         needs = [
             (job.layout == "channels_last", has_channels_last(), "layout 'channels_last'", "1.5"),
             (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
@@ -154,10 +177,13 @@ class Strategy(interface.Strategy):
             )
 
     def prepare(self, job, protocol):
-        """In steady, cuDNN searches its fastest algorithm unless the case is untuned; literal keeps the default."""
+        """In steady, cuDNN searches its fastest algorithm unless the case is untuned; so does the source of `Single`.
+
+        Other literal cases keep the default.
+        """
         for function, arguments in depthwise_tries(job):
             function(*arguments)
-        if protocol == "steady":
+        if protocol == "steady" or jobs.is_single(protocol, job.settings):
             torch.backends.cudnn.benchmark = job.tuning == jobs.TUNED
 
     def tries(self, job):
