@@ -77,7 +77,7 @@ def quantities_of(produced: Produced, suite: str, protocol: str, modes: Collecti
 
 @cache
 def protocols_of(suite: str) -> set[str]:
-    """The protocols of a suite's cases: those of adopted tables have the steady protocol alone, but one."""
+    """The protocols of a suite's cases: those of adopted tables have the steady protocol alone, but two."""
     spec = read_suite(Checkout().suites / f"{suite}.toml", WORDS)
     return {str(case.values[PROTOCOL]) for on in ("cpu", "cuda") for case, _ in spec.cases("full", on)}
 
