@@ -14,6 +14,7 @@ from tests.bench import BEHAVIOURS, least_environment, make_checkout
 from tests.conftest import missing
 from tests.reports import keep_drawings
 from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import EXIT_UNREAD
 from tsuishi.base.option_table import MAIN_JOB, OPTIONS
 
 REAL = Checkout()
@@ -363,12 +364,13 @@ def test_the_tests_get_the_settings_their_call_was_given(tmp_path: Path) -> None
     assert "1 passed" in result.stdout
 
 
-def test_an_answer_that_its_reader_closes_ends_without_a_traceback() -> None:
+@pytest.mark.parametrize(("words", "code"), [(["run-suite", "--help"], 0), (["list"], EXIT_UNREAD)])
+def test_a_command_whose_reader_is_gone_ends_without_a_word(words: list[str], code: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        command = [sys.executable, "-m", "invoke", "run-suite", "--help"]
+        command = [sys.executable, "-m", "invoke", *words]
         result = subprocess.run(command, cwd=REAL.root, stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)
-    assert (result.returncode, result.stderr) == (0, b"")
+    assert (result.returncode, result.stderr) == (code, b"")

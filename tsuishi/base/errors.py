@@ -12,6 +12,8 @@ EXIT_VERDICT = 4
 # As pytest ends where it collected no test: a check over nothing is no pass.
 EXIT_NOTHING_CHECKED = 5
 EXIT_INTERRUPTED = 130
+# As a shell has it for a program that ends because the reader of its output is gone.
+EXIT_UNREAD = 141
 
 
 class UserError(Exception):

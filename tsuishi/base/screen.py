@@ -1,7 +1,7 @@
 """Output for a person while work goes on: live displays in a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich import progress as rich_progress
 from rich.console import Console
@@ -9,6 +9,7 @@ from rich.progress import BarColumn, SpinnerColumn, Task, TaskID, TextColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
+from tsuishi.base.errors import EXIT_UNREAD
 from tsuishi.base.printable import line
 from tsuishi.base.units import megabytes
 
@@ -28,11 +29,20 @@ class Momentary(str):
     """A line that matters only for the moment: live displays show it, logs leave it out."""
 
 
+class _UntilUnread(Console):
+    """A console that ends the command when its reader is gone, as `head` may be."""
+
+    def on_broken_pipe(self) -> None:
+        with suppress(SystemExit):  # with 1, as a mistake has it
+            super().on_broken_pipe()
+        raise SystemExit(EXIT_UNREAD)
+
+
 class Screen:
     """The standard output of a command."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False, soft_wrap=True, emoji=False)
+        self.console = console or _UntilUnread(highlight=False, soft_wrap=True, emoji=False)
         if not self.console.is_terminal:
             self.console.width = _WIDTH_OF_A_FILE
         elif self.console.is_dumb_terminal:  # it cannot move its cursor (a shell in Emacs): plain lines, as in a file
