@@ -621,10 +621,16 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
 
 
 def test_a_run_that_had_to_stop_names_the_command_that_goes_on(tmp_path: Path) -> None:
-    runs = SyntheticRun(tmp_path / "run").finish(), SyntheticRun(tmp_path / "check", extras={"check": {}}).finish()
+    made: dict[str, dict[str, Any]] = {
+        "run": {},
+        "check": {"extras": {"check": {}}},
+        "search": {"arguments": {"quantity": "step_s"}},
+    }
+    runs = [SyntheticRun(tmp_path / name, **record).finish() for name, record in made.items()]
     assert [str(RunStopped(run, "free some room")) for run in runs] == [
         "free some room, then go on with `invoke run-suite --resume run`; what was measured is kept",
         "free some room, then give the same command again; what was measured is kept",
+        "free some room, then give the same command with `--resume search`; what was measured is kept",
     ]
 
 

@@ -39,8 +39,11 @@ class RunStopped(Exception):
     """The run cannot go on; its measurements are safe. The message is a line with the reason and the next step."""
 
     def __init__(self, run: RunDirectory, why: str) -> None:
-        resumes = run.run().is_of_run_suite
-        again = f"go on with `invoke run-suite --resume {run.id}`" if resumes else "give the same command again"
+        record, again = run.run(), "give the same command again"
+        if record.is_of_run_suite:
+            again = f"go on with `invoke run-suite --resume {run.id}`"
+        elif record.is_search:
+            again = f"give the same command with `--resume {run.id}`"
         super().__init__(f"{why}, then {again}; what was measured is kept")
         self.run = run
 

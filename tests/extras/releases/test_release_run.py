@@ -18,7 +18,7 @@ from tests.engine.conftest import add_to_cache
 from tests.tiny_venv import PYTHON, _pip, tiny_checkout
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -236,10 +236,12 @@ def test_a_wrong_question_is_refused(
     assert str(caught.value).startswith(message)
 
 
-def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
+def task(session: Session, *more: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """The task as a user calls it, in the checkout of the session."""
     for name in ("tasks.py", "invoke.yaml"):
         (session.checkout.root / name).write_text((REAL.root / name).read_text())
-    shutil.copytree(REAL.root / "tsuishi", session.checkout.root / "tsuishi", ignore=shutil.ignore_patterns("*.pyc.*"))
+    ignored = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(REAL.root / "tsuishi", session.checkout.root / "tsuishi", ignore=ignored, dirs_exist_ok=True)
     settings: Settings = session.settings
     environ = {
         "INVOKE_TSUISHI_CACHE": str(settings.cache),
@@ -247,18 +249,22 @@ def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
         "INVOKE_TSUISHI_OFFLINE": "true",
         "INVOKE_TSUISHI_PYTHONS": settings.pythons[0],
         "PYTHONPATH": str(session.checkout.root),
+        **variables,
     }
     command = [sys.executable, "-m", "invoke", "find", "--suite", "bench", "--case", "devices=1", "--from", "tiny1.2"]
+    return subprocess.run(
+        [*command, "--to", "tiny2.0", "--quantity", "step_s", *more],
+        cwd=session.checkout.root,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
+
+def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
     def find(*more: str) -> str:
-        done = subprocess.run(
-            [*command, "--to", "tiny2.0", "--quantity", "step_s", *more],
-            cwd=session.checkout.root,
-            env={**os.environ, **environ},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = task(session, *more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -272,3 +278,22 @@ def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
     (page,) = (session.checkout.root / "reports" / "out").glob("*-find/find.md")
     assert re.search(r": at least [23]\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
     assert "<svg" in page.with_suffix(".svg").read_text()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_full_disk_is_one_line_that_names_how_the_search_goes_on(session: Session, tmp_path: Path) -> None:
+    behave = session.checkout.workloads / "experiments" / "behave.py"
+    behave.write_text(BEHAVE + "    import os\n    print(os.urandom(1 << 20).hex())\n")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        done = task(session, INVOKE_TSUISHI_RESULTS=str(tmp_path))
+        run = open_run(tmp_path)
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+        behave.write_text(BEHAVE)
+    assert (done.returncode, done.stderr) == (EXIT_TRIAL_FAILED, "")
+    assert done.stdout.splitlines()[-1] == (
+        f"stopped: {run.path}: No space left on device: free some room, then give the same command with "
+        f"`--resume {run.id}`; what was measured is kept"
+    )

@@ -1,6 +1,6 @@
 """`invoke find`: which release of a framework changed a value."""
 
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.units import counted, duration
 from tsuishi.commands.chain import Chain
 from tsuishi.environments.build_plan import plan_builds, print_builds
@@ -9,6 +9,7 @@ from tsuishi.extras.releases.release_question import ReleaseQuestion, release_qu
 from tsuishi.extras.releases.release_run import SearchedReleases, least_search, measure_search
 from tsuishi.plan.planning import await_others
 from tsuishi.results.directory import RunDirectory, open_to_resume
+from tsuishi.run.executor import RunStopped
 
 _NEEDED = ("case", "quantity", "from", "to")
 
@@ -34,7 +35,12 @@ def find(chain: Chain) -> None:
         trials, expected_s = least_search(session, asked, every=options.has("all"))
         session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
         return
-    searched = measure_search(session, asked, every=options.has("all"), name=options.text("name"), resumed=resumed)
+    try:
+        searched = measure_search(session, asked, every=options.has("all"), name=options.text("name"), resumed=resumed)
+    except RunStopped as stopped:
+        session.screen.say(f"stopped: {stopped}")
+        chain.end_with(EXIT_TRIAL_FAILED)
+        return
     answer = answered(chain, asked, searched)
     for sentence in answer.sentences():
         session.screen.say(sentence)
