@@ -222,7 +222,17 @@ def test_a_trial_whose_blocks_are_all_wrong_spoils_neither_its_case_nor_the_repo
     make_report([directory], checkout.published, checkout.templates, tmp_path / "out")
     page = markdown_of(tmp_path / "out").replace("\\_", "_")
     assert f"{excluded} of run run is in no estimate, as trials/{excluded}/samples.csv cannot be right: row 1" in page
+    assert "measure the trial again with `invoke run-suite --resume run`" in page
     assert "2 ok, 1 excluded" in page
+
+
+def test_a_run_of_another_task_than_run_suite_is_not_resumed_by_it(tmp_path: Path) -> None:
+    run, checkout = SyntheticRun(tmp_path / "run", extras={"check": {}}), Checkout()
+    run.add(training_case(16), TF, [("measure", 0, 1, 16, 0.0)])
+    make_report([run.finish()], checkout.published, checkout.templates, tmp_path / "out")
+    page = markdown_of(tmp_path / "out").replace("\\_", "_")
+    assert "Restore the file, or give the command of this run again." in page
+    assert "run-suite --resume" not in page
 
 
 def test_a_row_that_a_killed_runner_left_half_is_not_held_against_the_run(tmp_path: Path) -> None:

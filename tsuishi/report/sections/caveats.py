@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tsuishi.base.language import in_words, t
+from tsuishi.base.language import in_words, mark, t
 from tsuishi.report.parts.blocks import Bullets, View
 from tsuishi.report.sections import descriptions, load
 from tsuishi.results.frames import named_rows
@@ -17,6 +17,14 @@ from tsuishi.specs.case import SUITE
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
 
+_EXCLUDED = mark(
+    "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the file, or "
+    "measure the trial again with `invoke run-suite --resume {run}`."
+)
+_EXCLUDED_BY_A_TASK = mark(
+    "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the file, or "
+    "give the command of this run again."
+)
 # As many values of a condition are shown.
 _MOST_VALUES = 3
 
@@ -101,9 +109,9 @@ def _excluded(evidence: Evidence, suite: str) -> Iterator[str]:
     trials = evidence.results.trials
     of_suite = set(trials.loc[trials[SUITE] == suite, "trial_id"])
     for trial in (trial for trial in evidence.results.excluded if trial.trial_id in of_suite):
+        resumes = evidence.results.runs[trial.run_id].is_of_run_suite
         yield t(
-            "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the "
-            "file, or measure the trial again with `invoke run-suite --resume {run}`.",
+            _EXCLUDED if resumes else _EXCLUDED_BY_A_TASK,
             trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row,
             problem=t(trial.problem, **trial.named),
         )  # fmt: skip
