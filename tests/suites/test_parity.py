@@ -8,6 +8,9 @@ import pytest
 from common import jobs, networks
 from experiments import parity
 from frameworks.numpy import networks as reference
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.specs.suite import read_suite
 
 LAYERS = [networks.Flatten(), networks.Dense(10)]
 NETWORK = networks.Network("line", (4, 4, 1), LAYERS, 170)
@@ -85,6 +88,11 @@ def outside(found: dict[str, parity.Error]) -> set[str]:
     return {name.partition("_")[0] for name, error in found.items() if not error.value <= error.tolerance}
 
 
+def test_every_network_is_compared_with_numpy_in_training() -> None:
+    cases = [case for case, _ in read_suite(Checkout().suites / "parity.toml", WORDS).cases("full", "cpu")]
+    assert {*networks.NETWORKS} <= {case.axes["model"] for case in cases if case.axes["mode"] == "training"}
+
+
 @pytest.mark.parametrize(
     ("precision", "error", "expected"),
     [
@@ -100,6 +108,20 @@ def outside(found: dict[str, parity.Error]) -> set[str]:
 )
 def test_an_error_is_rounding_by_the_bits_of_its_precision(precision: str, error: float, expected: set[str]) -> None:
     assert outside(errors(precision, error=error)) == expected
+
+
+def test_a_long_gradient_takes_a_short_finite_difference() -> None:
+    """As of deep networks with batch normalisation: the loss bends within 1e-6 of the weights."""
+    job = job_of("fp64")
+    job = job_of("fp32")
+    job = job._replace(train=(job.train[0] * 1e6, job.train[1]))
+    trainer = Trainer(job)
+    for value in trainer.values:
+        value[:] = value.ndim == 1  # of the biases
+    before, logits = trainer.weights(), trainer.logits(job.train[0])
+    loss = trainer.step()
+    found = parity.against_numpy(job, before, logits, loss, trainer.weights())
+    assert outside({error.name: error for error in found}) == set()
 
 
 def test_steps_that_warmed_up_a_graph_and_were_not_taken_back_are_a_wrong_gradient() -> None:
