@@ -296,6 +296,8 @@ def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_
         choose(builder(checkout, engine="venv"), checkout, Choice(("never",)), NoGpus())
     assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
     chosen = choose(builder(checkout, engine="host"), checkout, Choice(), NoGpus())
+    with pytest.raises(UserError, match=r"^host.host and host are one environment here, made by host: name only one$"):
+        choose(builder(checkout, engine="host"), checkout, Choice(("host.host", "host")), NoGpus())
     assert [one.name for one in chosen.environments] == ["host"]
     assert set(chosen.left_out) == {"never"}
 

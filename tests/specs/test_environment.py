@@ -17,6 +17,7 @@ from tsuishi.specs.environment import (
     known_environments,
     read_environment,
     select_environments,
+    without_engine,
 )
 
 IMAGES = Checkout().images
@@ -174,6 +175,11 @@ def test_an_environment_with_an_engine_in_its_name_is_the_same_made_by_that_engi
     engines = Engines(settings, Checkout())
     assert [engines.chosen_for(each).name for each in (plain, named)] == ["host", "venv"]
     assert find_environment(tmp_path, "tiny.auto") is None
+    assert [without_engine(name) for name in ("tiny.venv", "host", "torch2.5-cu124")] == [
+        "tiny",
+        "host",
+        "torch2.5-cu124",
+    ]
     with pytest.raises(UserError, match=r"unknown environment 'tiny.vnv'; did you mean 'tiny'"):
         select_environments(tmp_path, ("tiny.vnv",), "cpu")
 

@@ -112,7 +112,6 @@ def test_an_error_is_rounding_by_the_bits_of_its_precision(precision: str, error
 
 def test_a_long_gradient_takes_a_short_finite_difference() -> None:
     """As of deep networks with batch normalisation: the loss bends within 1e-6 of the weights."""
-    job = job_of("fp64")
     job = job_of("fp32")
     job = job._replace(train=(job.train[0] * 1e6, job.train[1]))
     trainer = Trainer(job)

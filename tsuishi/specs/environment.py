@@ -30,6 +30,7 @@ Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:
 # The file in images/ that is no environment: which GPUs and drivers run a toolkit (tsuishi/machine/compatibility.py).
 COMPATIBILITY = "compatibility.toml"
 _NUMBER = re.compile("([0-9]+)")
+_ENGINES = {*get_args(CoreEngine)} - {"auto"}
 
 # A framework, by the name of its package. Only the workloads know what it can do.
 Framework = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
@@ -158,7 +159,7 @@ class Environment(toml.Spec):
     @property
     def made_as(self) -> str:
         """The name of its file: what is made of the file is the same under both names."""
-        return self.name.removesuffix(f".{self.engine}")
+        return without_engine(self.name) if self.engine else self.name
 
     @property
     def release(self) -> str:
@@ -256,13 +257,20 @@ def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
     return {name: known[name] for name in names}
 
 
+def without_engine(name: str) -> str:
+    """The name of the file of an environment, whose name may say its engine."""
+    stem, _, engine = name.rpartition(".")
+    return stem if stem and engine in _ENGINES else name
+
+
 def find_environment(images: Path, name: str) -> Environment | None:
     """The environment of this name, None where there is none; "torch2-cpu.venv" is torch2-cpu in the engine venv."""
     known = known_environments(images)
-    stem, _, engine = name.rpartition(".")
-    if name not in known and stem in known and engine in {*get_args(CoreEngine)} - {"auto"}:
-        return read_environment(known[stem]).model_copy(update={"name": name, "engine": engine})
-    return read_environment(known[name]) if name in known else None
+    stem = name if name in known else without_engine(name)
+    if stem not in known:
+        return None
+    own = {"name": name, "engine": name[len(stem) + 1 :]}
+    return read_environment(known[stem]).model_copy(update=own)
 
 
 def read_environments(images: Path) -> tuple[Environment, ...]:

@@ -132,7 +132,7 @@ def lacking(why: str, beside: Path, environment: Environment) -> str:
         if (beside / path).exists():
             return f": {path} lies beside the script: give it with `{task_with('files')} --files {path}`"
     package = (
-        f"add it to `requires` of images/{environment.name}.toml, then `invoke lock --env {environment.name}`"
+        f"add it to `requires` of images/{environment.made_as}.toml, then `invoke lock --env {environment.made_as}`"
         if environment.pinned
         else f"install it in the interpreter of {environment.name}"
     )

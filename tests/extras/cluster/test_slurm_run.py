@@ -190,7 +190,7 @@ def test_a_second_sigterm_does_not_stop_what_stops() -> None:
 
 def test_the_whole_chain_runs_on_a_cluster_by_its_options(slurm: SlurmCluster, tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok", "out_of_memory")
-    options = ("--env", "host", "--executor", "slurm", "--partition", "main", "--time", "5")
+    options = ("--env", "host.host", "--executor", "slurm", "--partition", "main", "--time", "5")
     planned = invoke(root, "run-suite", *options, "--plan")
     assert planned.returncode == 0, planned.stderr
     assert re.search(

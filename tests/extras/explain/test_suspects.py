@@ -3,21 +3,27 @@
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tests.bench import least_environment, make_checkout
 from tests.commands.test_tasks import checkout, invoke
 from tests.synthetic_run import TORCH, SyntheticRun, add_record, environment, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
 from tsuishi.commands import check
 from tsuishi.commands.check import Found
 from tsuishi.extras.explain import two_runs
 from tsuishi.extras.explain.suspects import _differ, beside_trials, suspects
 from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import Evidence
@@ -71,13 +77,43 @@ def test_what_can_be_set_here_stands_with_its_value_in_each_run(tmp_path: Path) 
     case = training_case(64).id
     assert two_runs._data_sets(one, other, case) == ({"data_set": "at_hand"}, {"data_set": "made_up"})
     assert two_runs._data_sets(one, one, case) == ({}, {})
-    assert two_runs._names_here(one, other, (TORCH, TORCH)) == (f"{TORCH}.docker", f"{TORCH}.venv")
-    assert two_runs._names_here(one, one, (TORCH, TORCH)) == (TORCH, TORCH)
-    how = {suspect.what: suspect.how for suspect in suspects(one, other, [(TORCH, TORCH)], ())}
+
+    def how(measured: tuple[str, ...], chosen: tuple[str, str]) -> str:
+        found = suspects(one, other, [(TORCH, TORCH)], measured, chosen)
+        return next(suspect.how for suspect in found if suspect.what == f"{TORCH}: engine")
+
     both = f"run-suite --env {TORCH}.docker,{TORCH}.venv"
-    assert how[f"{TORCH}: engine"] == f"make both runs with one engine, or run both: {both}"
-    measured = {suspect.what: suspect.how for suspect in suspects(one, other, [(TORCH, TORCH)], ("environment",))}
-    assert measured[f"{TORCH}: engine"] == "measured here, with its environment"
+    assert how((), (TORCH, TORCH)) == f"make both runs with one engine, or run both: {both}"
+    assert how(("environment",), (TORCH, TORCH)) == "measured here, with its environment"
+    assert how(("environment",), ("tf", "tf")) == how((), (TORCH, TORCH))
+    named = {suspect.what: suspect[1:] for suspect in beside_trials(one, other, case, (TORCH, TORCH), ("data_set",))}
+    assert named["data set"] == ("at hand", "none: images are made up", "measured here")
+
+
+@pytest.mark.parametrize("names", [("tiny", "tiny"), ("tiny", "tiny.venv"), ("tiny", "other")])
+@pytest.mark.parametrize("engines", [("docker", "venv"), ("venv", "venv"), ("apptainer", "venv"), (None, "venv")])
+def test_engines_are_measured_where_only_they_differ_and_both_answer_here(
+    tmp_path: Path, names: tuple[str, str], engines: tuple[str | None, str]
+) -> None:
+    checkout = make_checkout(tmp_path, "ok")
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    spec = least_environment(python, f"docker.io/library/python:{python}", f'promises = {{ python = "{python}" }}')
+    (checkout.images / "tiny.toml").write_text(spec)
+    (checkout.images / "tiny.lock").write_text(f"tiny==1.0 --hash=sha256:{'a' * 64}\n")
+    settings = Settings(cache=tmp_path / "cache", pythons=(str(Path(sys.base_prefix) / "bin"),))
+    session = Session(settings, Choice(), Screen(), checkout)
+    chain: Any = SimpleNamespace(session=session)
+    one, other = (
+        SimpleNamespace(environment_records={name: EnvironmentRecord(name=name, engine=engine)})
+        for name, engine in zip(names, engines, strict=True)
+    )
+    found = two_runs._names_here(chain, cast(Any, one), cast(Any, other), names)
+    if names[1] == "other":
+        assert found == names
+    elif engines[0] == "docker" and session.builder.engines.docker.availability().usable:
+        assert found == ("tiny.docker", "tiny.venv")
+    else:
+        assert found == ("tiny", "tiny")
 
 
 def run(root: Path, name: str) -> None:

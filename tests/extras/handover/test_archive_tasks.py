@@ -149,6 +149,7 @@ def checkout_of(root: Path) -> Checkout:
     for name, text in {
         "suites/a.toml": "suite", "suites/workloads/run.py": "run", "reports/published/a.toml": "source",
         "templates/Dockerfile.j2": "template", "README.md": "no input", "images/other.toml": "not used",
+        "images/used.toml": "used",
     }.items():  # fmt: skip
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -162,11 +163,12 @@ def test_inputs_are_those_of_the_commit_of_the_run(tmp_path: Path) -> None:
     checkout = checkout_of(tmp_path / "checkout")
     commit = git(checkout.root, "rev-parse", "HEAD")
     (checkout.suites / "a.toml").write_text("a later suite")
-    run = SyntheticRun(tmp_path / RUN_ID, git={"commit": commit, "dirty": False})
+    of_engine = {"used.docker": "torch 1.1.0"}
+    run = SyntheticRun(tmp_path / RUN_ID, frameworks=of_engine, git={"commit": commit, "dirty": False})
     inputs = RunInputs(run.finish(), checkout, is_asked)
     assert {name: text.decode() for name, text in inputs.files.items()} == {
         "suites/a.toml": "suite", "suites/workloads/run.py": "run", "reports/published/a.toml": "source",
-        "templates/Dockerfile.j2": "template"}  # fmt: skip
+        "templates/Dockerfile.j2": "template", "images/used.toml": "used"}  # fmt: skip
 
 
 def test_tables_of_suites_that_did_not_run_are_left_out(tmp_path: Path) -> None:

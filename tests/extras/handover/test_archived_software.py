@@ -23,9 +23,9 @@ from tsuishi.run.new_run import run_suite
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    """The session of a run in a virtual environment of two packages."""
+    """The session of a run in a virtual environment of two packages, which is named with its engine."""
     checkout, settings = tiny_checkout(tmp_path_factory.mktemp("tiny"))
-    session = Session(settings, Choice(environments=("tiny",)), Screen(), checkout, DATA_SET)
+    session = Session(settings, Choice(environments=("tiny.venv",)), Screen(), checkout, DATA_SET)
     run_suite(session)
     return session
 
@@ -77,9 +77,9 @@ def test_what_the_cache_has_not_and_what_is_no_image_is_said(
         shutil.rmtree(cache, ignore_errors=True)
         shutil.move(moved, cache)
     said = capsys.readouterr().out
-    assert "left out: artifacts of tiny: " in said
+    assert "left out: artifacts of tiny.venv: " in said
     assert "are not in the cache: `invoke fetch`" in said
-    assert "left out: images: tiny is no image; --with-artifacts holds its packages" in said
+    assert "left out: images: tiny.venv is no image; --with-artifacts holds its packages" in said
 
 
 def test_an_anonymous_archive_of_it_names_neither_folder_nor_checkout(work: Session, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tsuishi.run.outcome import Outcome
 from tsuishi.run.runner import MEMORY_FOR_TRIALS
 from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
 from tsuishi.run.trial_files import leave_empty
-from tsuishi.specs.environment import read_environment
+from tsuishi.specs.environment import find_environment
 from tsuishi.specs.statuses import FAILED
 
 # Seconds for processes of an earlier job to end, and between two looks.
@@ -129,7 +129,9 @@ def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, check
     Raises UserError where this node does not have it.
     """
     record = run.environment(order.environment_record or "")
-    environment = read_environment(checkout.images / f"{order.id.environment}.toml")
+    environment = find_environment(checkout.images, order.id.environment)
+    if environment is None:
+        raise UserError(f"images/ has no {order.id.environment} here: all nodes need the checkout of the run")
     engine = Engines(submission.settings_for(record.engine), checkout).chosen_for(environment)
     built = engine.find(environment)
     if built is None:

@@ -36,6 +36,8 @@ def explain(chain: Chain) -> None:
     if PROTOCOL in asked.mine:  # the cases of both protocols are measured
         others = {axis: value for axis, value in number.axes.items() if axis != PROTOCOL}
         found = replace(found, number=replace(number, axes=others))
+    elif PROTOCOL in asked.axes:
+        found = replace(found, number=replace(number, axes=asked.axes))
     if not asked.factors(chain.session.words.usual) and chain.options.text("mine"):
         raise UserError(
             f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine out, and settings "

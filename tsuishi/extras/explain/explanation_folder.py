@@ -136,10 +136,12 @@ class ExplanationFolder:
         return [*map(self.refusals(), *zip(*corners.values(), strict=True))]
 
     def _leave_out_protocols(self, reasons: Sequence[Mapping[str, str]]) -> None:
-        """Measure no protocol that cannot run all corners, where another can."""
-        useless = {protocol for each in reasons for protocol, reason in each.items() if reason}
-        if reasons[0].keys() - useless:
+        """Measure the speed of a step by no protocol that cannot run all corners, where `steady` can."""
+        useless = {protocol: reason for each in reasons for protocol, reason in each.items() if reason}
+        if self.is_speed and _STEADY in reasons[0].keys() - useless.keys():
             self.useless = frozenset(useless)
+            for protocol, reason in useless.items():
+                self.chain.session.screen.say(f"not measured by the protocol {protocol}: {reason}")
 
     def unsaid(self, environment: str) -> Unsaid:
         """The settings that the number does not state, with values that can run."""
@@ -193,6 +195,10 @@ class ExplanationFolder:
         `steady` gives the speed of a step. Else it is not known which of several gives it: all have to run.
         """
         can = [protocol for protocol, reason in refused.items() if not reason]
+        return [_STEADY] if self.is_speed and _STEADY in can else can
+
+    @property
+    def is_speed(self) -> bool:
+        """Whether the number is the speed of a step, which `steady` gives."""
         quantity = self.found.number.quantity
-        is_speed = quantity == "step_s" or quantity.startswith("throughput_")
-        return [_STEADY] if is_speed and _STEADY in can else can
+        return quantity == "step_s" or quantity.startswith("throughput_")

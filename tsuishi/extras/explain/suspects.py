@@ -8,6 +8,7 @@ from tsuishi.results.frames import ok_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_machine import FACTS, differing, facts, makes_another
+from tsuishi.specs.environment import without_engine
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.verdicts.evidence import Evidence
@@ -15,7 +16,8 @@ from tsuishi.verdicts.evidence import Evidence
 _HERE = "run both environments on one machine: run-suite --env {},{}"
 _CODE = "measure with one version of the code"
 _SETTING, _MACHINE = "set it alike, and measure again", "not separable on one machine"
-_ENGINES = "make both runs with one engine, or run both: run-suite --env {0}.{1},{0}.{2}"
+_ENGINES = "make both runs with one engine"
+_BOTH_ENGINES = "make both runs with one engine, or run both: run-suite --env {},{}"
 _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environment"
 # The axes of the data set and of the number of CPUs that a process may use (suites/axes.toml), and the facts of a
 # machine that the latter sets.
@@ -43,17 +45,20 @@ class Suspect(NamedTuple):
 
 
 def suspects(
-    one: Evidence, other: Evidence, pairs: Iterable[tuple[str, str]], measured: Collection[str]
+    one: Evidence,
+    other: Evidence,
+    pairs: Iterable[tuple[str, str]],
+    measured: Collection[str],
+    chosen: tuple[str, str],
 ) -> Iterator[Suspect]:
     """Everything that differs: the code, the request, the machine, and the environments.
 
-    pairs: the environments of both runs that belong together, by name. measured: the axes that are measured alone.
+    pairs: the environments of both runs that belong together, by name. measured: the axes that are measured alone, and
+    whether the environments of the chosen pair are.
     """
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
-    data = [of.data.file if of.data else "none: images are made up" for of in (ours, theirs)]
-    yield from _differ("data set", data[0], data[1], _MEASURED if DATA_SET in measured else _SETTING)
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
@@ -67,12 +72,16 @@ def suspects(
     of_each = [{record.name: record for record in of.environment_records.values()} for of in (one, other)]
     for ours_name, theirs_name in pairs:
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
-        how = _WITH_ENVIRONMENT if ENVIRONMENT in measured else how
+        how = _WITH_ENVIRONMENT if ENVIRONMENT in measured and (ours_name, theirs_name) == chosen else how
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
 
 
-def beside_trials(one: Evidence, other: Evidence, case_id: str, environments: tuple[str, str]) -> Iterator[Suspect]:
-    """What telemetry has of the trials of a case, where it differs: the load of other programs, the clock of GPUs."""
+def beside_trials(
+    one: Evidence, other: Evidence, case_id: str, environments: tuple[str, str], measured: Collection[str] = ()
+) -> Iterator[Suspect]:
+    """What differs of the trials of a case: the data set, the load of other programs, the clock of GPUs."""
+    data = ["none: images are made up" if is_made_up(of, case_id) else "at hand" for of in (one, other)]
+    yield from _differ("data set", data[0], data[1], _MEASURED if DATA_SET in measured else _SETTING)
     ours, theirs = ((of, name, case_id) for of, name in zip((one, other), environments, strict=True))
     first, second = _others_percent(*ours), _others_percent(*theirs)
     if first is not None and second is not None and abs(first - second) > MOST_OF_OTHERS:
@@ -80,6 +89,11 @@ def beside_trials(one: Evidence, other: Evidence, case_id: str, environments: tu
     first, second = _clock_mhz(*ours), _clock_mhz(*theirs)
     if first and second and abs(first / second - 1) > _OF_CLOCKS:
         yield Suspect("clock of the GPU in measured phases, MHz", f"{first:.0f}", f"{second:.0f}", _CLOCKS)
+
+
+def is_made_up(of: Evidence, case_id: str) -> bool:
+    """Whether a case had images that are made up."""
+    return bool(of.cases.loc[of.cases["case_id"] == case_id, "synthetic"].any())
 
 
 def _others_percent(of: Evidence, environment: str, case_id: str) -> float | None:
@@ -108,7 +122,9 @@ def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str)
     of_engines = ("engine", "sandbox", *(("engine_version",) if one.engine != other.engine else ()))
     if how == _WITH_ENVIRONMENT and one.name == other.name:
         of_engines = ()
-    engines = _ENGINES.format(one.name, one.engine, other.engine)
+    both = [f"{one.name}.{of.engine}" for of in (one, other)]
+    can_be_named = {one.name} == {other.name, without_engine(one.name), *map(without_engine, both)}
+    engines = _BOTH_ENGINES.format(*both) if can_be_named else _ENGINES
     for field in _FIELDS:
         of_field = engines if field in of_engines else how
         yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), of_field)

@@ -23,13 +23,13 @@ from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
-from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_trials, suspects
+from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_trials, is_made_up, suspects
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.checkable import CheckableNumber
-from tsuishi.specs.environment import find_environment
+from tsuishi.specs.environment import find_environment, without_engine
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.suite import Profile, known_suites
@@ -78,8 +78,8 @@ def _explain_runs(chain: Chain, folder: Path) -> None:
     asked = _difference(chain, one, other, chosen)
     measured = frozenset() if isinstance(asked, str) else {factor.name for factor in asked.factors(words.usual)}
     found = [
-        *suspects(one, other, pairs, measured),
-        *beside_trials(one, other, chosen.case_id, chosen.environments),
+        *suspects(one, other, pairs, measured, chosen.environments),
+        *beside_trials(one, other, chosen.case_id, chosen.environments, measured),
     ]
     if not found:
         say("their records do not differ: another time, other load, or a cause that no record sees")
@@ -176,7 +176,7 @@ def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) ->
         settings |= data
     if DATA_SET in mine and chain.session.data is None:
         why_not.append("no data set is at hand here")
-    here = _names_here(one, other, chosen.environments)
+    here = _names_here(chain, one, other, chosen.environments)
     why_not += [_why_not_here(chain, of, name) for of, name in zip((one, other), here, strict=True)]
     if str(axes.get(SUITE)) not in known_suites(chain.session.checkout.suites):
         why_not.append(f"suites/ has no {axes.get(SUITE)}")
@@ -254,22 +254,24 @@ def _cpus(one: Evidence, other: Evidence, chosen: Shared) -> tuple[dict[str, Val
 
 def _data_sets(one: Evidence, other: Evidence, case_id: str) -> tuple[dict[str, Value], dict[str, Value]]:
     """The data set of the first and of the second run as settings, where one had images that are made up."""
-    made_up = [bool(of.cases.loc[of.cases["case_id"] == case_id, "synthetic"].any()) for of in (one, other)]
-    if made_up[0] == made_up[1] or DATA_SET in one.axes[case_id]:
+    if is_made_up(one, case_id) == is_made_up(other, case_id) or DATA_SET in one.axes[case_id]:
         return {}, {}
-    first, second = ("made_up" if each else "at_hand" for each in made_up)
+    first, second = ("made_up" if is_made_up(of, case_id) else "at_hand" for of in (one, other))
     return {DATA_SET: first}, {DATA_SET: second}
 
 
-def _names_here(one: Evidence, other: Evidence, pair: tuple[str, str]) -> tuple[str, str]:
-    """The names of a pair of environments here: with its engine, where both have one name and different engines."""
-    first, second = (
+def _names_here(chain: Chain, one: Evidence, other: Evidence, pair: tuple[str, str]) -> tuple[str, str]:
+    """The names of a pair of environments here: with the engines, where nothing else differs and both answer here."""
+    stem, second_stem = map(without_engine, pair)
+    if stem != second_stem:
+        return pair
+    engines = [
         next(record.engine for record in of.environment_records.values() if record.name == name)
         for of, name in zip((one, other), pair, strict=True)
-    )
-    if pair[0] != pair[1] or None in (first, second) or first == second:
-        return pair
-    return f"{pair[0]}.{first}", f"{pair[1]}.{second}"
+    ]
+    first, second = (f"{stem}.{engine}" for engine in engines)
+    refused = any(_why_not_here(chain, of, name) for of, name in ((one, first), (other, second)))
+    return (stem, stem) if first == second or refused else (first, second)
 
 
 def _why_not_here(chain: Chain, of: Evidence, name: str) -> str:
@@ -278,7 +280,8 @@ def _why_not_here(chain: Chain, of: Evidence, name: str) -> str:
     here = find_environment(images, name)
     if here is None:
         return f"images/ has no {name}"
-    locks = {record.lock_sha256 for record in of.environment_records.values() if record.name in (name, here.made_as)}
+    records = of.environment_records.values()
+    locks = {record.lock_sha256 for record in records if without_engine(record.name) == here.made_as}
     if locks - {here.lock_sha256, "", None}:
         return f"the lock of {here.made_as} has changed since"
     try:

@@ -22,7 +22,7 @@ from tsuishi.extras.handover.incoming import IncomingRecord, incoming_image, req
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.specs.environment import Environment, find_environment
+from tsuishi.specs.environment import Environment, find_environment, without_engine
 
 # How an environment came here: it was here already; from the image in the archive; by a build without network, from
 # packages in the archive or in the cache; by a build that needed the network.
@@ -96,7 +96,7 @@ def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]
 
 
 def _advice(name: str) -> str:
-    return f"{INPUTS}/<run>/images/{name}.toml and its lock in the archive are right, if it holds them"
+    return f"{INPUTS}/<run>/images/{without_engine(name)}.toml and its lock in the archive are right, if it holds them"
 
 
 def _is_same(ready: Ready, records: Iterable[EnvironmentRecord]) -> bool:
@@ -121,7 +121,7 @@ def _loaded(
     wanted = {
         f"{IMAGES}/{file}": environment.name
         for environment in docker
-        for file in file_names(environment.name, str(recorded[environment.name][0].spec_id))
+        for file in file_names(environment.made_as, str(recorded[environment.name][0].spec_id))
     }
     packages = {digest for environment in environments for digest in _digests(environment)}
     with temporary_room(session.settings.cache) as folder:

@@ -123,7 +123,7 @@ class SharedPlace:
         incoming = incoming_image(self._builder.checkout, file)
         is_, asked = (
             (incoming.record.name, incoming.record.spec_id),
-            (environment.name, self._spec_id(environment)),
+            (environment.made_as, self._spec_id(environment)),
         )
         if is_ != asked:
             raise UserError(f"it is {':'.join(is_)}, and {':'.join(asked)} was asked for")
@@ -131,7 +131,7 @@ class SharedPlace:
 
     def _reference(self, environment: Environment) -> str:
         """The name of the image in the registry. The engine decides whether the registry is asked encrypted."""
-        return f"{self._place}/{environment.name}:{self._spec_id(environment)}"
+        return f"{self._place}/{environment.made_as}:{self._spec_id(environment)}"
 
     def _with_remedy(self, error: UserError) -> UserError:
         """The error, with the remedy for a registry that needs a login."""
@@ -163,7 +163,9 @@ class SharedPlace:
     def _file(self, environment: Environment) -> Path:
         """The file of an environment in the folder, whether it is there or not."""
         assert self._folder is not None
-        new, old = (self._folder / name for name in exchange.file_names(environment.name, self._spec_id(environment)))
+        new, old = (
+            self._folder / name for name in exchange.file_names(environment.made_as, self._spec_id(environment))
+        )
         return old if old.is_file() and not new.is_file() else new
 
     @property

@@ -21,7 +21,7 @@ from tsuishi.results.records import CaseRecord, EnvironmentRecord, WorkloadRecor
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import Environment, find_environment
+from tsuishi.specs.environment import Environment, find_environment, without_engine
 from tsuishi.specs.source import FILE
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
@@ -109,7 +109,8 @@ def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[s
     commit = (state and state.commit) or ""
     if state is None or state.dirty is not False or not _COMMIT.fullmatch(commit):
         return
-    images = [f"images/{name}{ending}" for name in environments for ending in (".toml", ".lock", ".apt.lock")]
+    specs = {without_engine(name) for name in environments}
+    images = [f"images/{spec}{ending}" for spec in specs for ending in (".toml", ".lock", ".apt.lock")]
     try:
         listing = git(checkout.root, "ls-tree", "-r", "-z", "--name-only", commit, "--", *_INPUTS, *images)
     except NoRepository:
