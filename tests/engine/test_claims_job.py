@@ -20,7 +20,7 @@ from tsuishi.results.records import GpuRecord
 from tsuishi.specs.case import PROTOCOL, SUITE, Value
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.statuses import OK
-from tsuishi.specs.suite import read_suite
+from tsuishi.specs.suite import Suite, read_suite
 from tsuishi.verdicts.evidence import Evidence
 
 pytestmark = pytest.mark.engine
@@ -67,6 +67,8 @@ def quantities_of(produced: Produced, suite: str, protocol: str, modes: Collecti
     """What a suite produced; of an adopted table, which no job runs, what the suites with its workload produced."""
     of_workload = [other for other in SUITES_OF_OURS if WORKLOADS[other] == WORKLOADS[suite]]
     suites = [suite] if suite in SUITES_OF_OURS else of_workload
+    if spec_of(suite).profiles["full"].settings.readings:  # literal passes are emitted as the steps of steady
+        protocol = "steady"
     return {
         quantity
         for (other, way, mode), found in produced.items()
@@ -78,8 +80,12 @@ def quantities_of(produced: Produced, suite: str, protocol: str, modes: Collecti
 @cache
 def protocols_of(suite: str) -> set[str]:
     """The protocols of a suite's cases: those of adopted tables have the steady protocol alone, but two."""
-    spec = read_suite(Checkout().suites / f"{suite}.toml", WORDS)
-    return {str(case.values[PROTOCOL]) for on in ("cpu", "cuda") for case, _ in spec.cases("full", on)}
+    return {str(case.values[PROTOCOL]) for on in ("cpu", "cuda") for case, _ in spec_of(suite).cases("full", on)}
+
+
+@cache
+def spec_of(suite: str) -> Suite:
+    return read_suite(Checkout().suites / f"{suite}.toml", WORDS)
 
 
 def asked(claim: Claim, check: Check) -> Iterator[tuple[str, str, Collection[Value], set[str]]]:
