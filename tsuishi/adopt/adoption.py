@@ -85,6 +85,11 @@ class Adoption:
             for (text, what), (why, count) in found.items()
         ]
 
+    @property
+    def contradictions(self) -> list[str]:
+        """Sentences on versions that files beside the tables state differently."""
+        return list(dict.fromkeys(text for table in self.tables for text in table.file.contradictions))
+
     def numbers(self, words: Vocabulary) -> list[Numbers]:
         """The numbers of cases, as tables of a source."""
         made: list[Numbers] = []

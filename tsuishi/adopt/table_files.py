@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
+from tsuishi.adopt.stated_versions import contradictions
 from tsuishi.artifacts.network import Network, TooLarge, failures, paced, reason
 from tsuishi.base import toml
 from tsuishi.base.checkout import NoRepository, git
@@ -39,13 +40,17 @@ class Licence:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file with a table: its name, text, bytes and their address, with the commit where it is in git."""
+    """A file with a table: its name, text, bytes and their address, with the commit where it is in git.
+
+    contradictions: sentences on versions that the files beside it state differently.
+    """
 
     name: str
     text: str
     content: bytes
     address: str
     licence: Licence
+    contradictions: tuple[str, ...] = ()
 
 
 def table_files(given: str, network: Network, licence: Path | None) -> list[TableFile]:
@@ -66,7 +71,8 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
 def _local(path: Path, licence: Licence | None) -> TableFile:
     address, root = _origin(path)
     text = toml.read_text(path)
-    return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root))
+    beside = contradictions(path.resolve().parent, root)
+    return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root), beside)
 
 
 def _origin(path: Path) -> tuple[str, Path]:

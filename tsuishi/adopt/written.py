@@ -135,7 +135,7 @@ def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable], claim
         if licences
         else "no licence was found: only the numbers in use are kept"
     )
-    document.add("notes", tomlkit.item([note]))
+    document.add("notes", tomlkit.item([note, *adoption.contradictions]))
     hardware = tomlkit.aot()
     for each in adoption.hardware():
         hardware.append(tomlkit.item({"name": each.name, "title": each.title}))

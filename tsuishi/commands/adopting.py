@@ -103,6 +103,8 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
     words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
     found = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
     show_doubts(screen, adoption.name, found, words, whole)
+    for text in adoption.contradictions:
+        screen.say(f"in doubt: {text}")
     doubted = {cell.place for doubt in found for cell in doubt.cells}
     if claims := proposed_claims(adoption, words, doubted):
         screen.say("Proposed claims, to be corrected or removed by hand in source.toml")
