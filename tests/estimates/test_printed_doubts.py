@@ -136,10 +136,30 @@ def test_more_than_n_times_as_fast_on_n_devices() -> None:
 def test_times_that_do_not_depend_on_the_batch() -> None:
     constant = [cell(STEP, f"{0.0331 + size / 1e6:.5f}", batch_size=size) for size in (1, 16, 32, 64, 256, 512)]
     doubt = only(doubts(constant, NONE))
-    assert (doubt.check, len(doubt.cells)) == ("independent-of-batch", 5)
+    assert (doubt.check, len(doubt.cells)) == ("independent-of-batch_size", 5)
     assert "for batches of 16 to 512" in doubt.reason
     grows = [cell(STEP, f"{size * 0.001:.4f}", batch_size=size) for size in (1, 16, 32, 64, 256, 512)]
     assert doubts(grows, NONE) == []
+
+
+@pytest.mark.parametrize(
+    ("axis", "sizes", "power", "words"),
+    [
+        ("image_size", (64, 128, 224, 384, 512), 2, "images of 128 to 512 pixels: the numbers may be of images of one"),
+        ("context_length", (512, 1024, 4096, 8192), 1, "sequences of 512 to 8192 tokens: the numbers may be of "),
+    ],
+)
+def test_times_that_do_not_depend_on_the_size_of_images_or_of_sequences(
+    axis: str, sizes: tuple[int, ...], power: int, words: str
+) -> None:
+    axes: list[dict[str, Any]] = [{axis: size} for size in sizes]
+    constant = [cell(STEP, f"{0.0331 + size / 1e7:.6f}", **case) for size, case in zip(sizes, axes, strict=True)]
+    doubt = only(doubts(constant, NONE))
+    assert (doubt.check, len(doubt.cells)) == (f"independent-of-{axis}", 4)
+    assert f"for {words}" in doubt.reason
+    grows = [cell(STEP, f"{size**power * 1e-6:.6f}", **case) for size, case in zip(sizes, axes, strict=True)]
+    assert doubts(grows, NONE) == []
+    assert doubts(constant[:-1], NONE) == []
 
 
 def test_a_number_that_is_printed_for_two_cases() -> None:

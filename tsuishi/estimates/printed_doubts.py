@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, STRATEGY
+from tsuishi.specs.case import BATCH_SIZE, CONTEXT_LENGTH, DEVICES, IMAGE_SIZE, MODEL, STRATEGY
 
 _RATE, _STEP = "throughput_images_per_s", "step_s"
 # All epochs, the first, and a later epoch.
@@ -32,9 +32,16 @@ _LIMIT = 1.25
 # By Winograd's algorithm for tiles of 2x2, which libraries use in fp32, a convolution of 3x3 has so many times fewer
 # multiplications than are counted (Lavin, Gray, CVPR 2016).
 _WINOGRAD = 2.25
-# From smallest to largest, a batch grows so many times at least, over so many sizes; the line through the logarithms
-# of the times grows by less than this factor over so much, where the work of a step cannot grow with its batch.
+# From smallest to largest, the work of a step grows so many times at least, over so many values of an axis; the line
+# through the logarithms of the times grows by less than this factor over so much, where the work cannot have grown.
 _GROWS, _SIZES, _CONSTANT = 16, 4, 1.25
+# Axes with which the work grows: by which power at least, from which value on (less does not fill a device), and in
+# words what the values are, and what the numbers may be of.
+_OF_WORK = {
+    BATCH_SIZE: (1, 16, "batches of {}", "of images or of another batch"),
+    IMAGE_SIZE: (2, 128, "images of {} pixels", "of images of one size"),
+    CONTEXT_LENGTH: (1, 512, "sequences of {} tokens", "of sequences of one length"),
+}
 # A cell is an outlier where the columns and the rows most like its own all expect another value: by so many scales, and
 # by this factor. A scale is at least the third number; so many columns are compared, over so many rows.
 _SCALES, _FACTOR, _LEAST_SCALE = 5.0, 4.0, 0.03
@@ -97,7 +104,8 @@ def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     arithmetic = by_arithmetic(cells, work)
     wrong = {id(cell) for doubt in arithmetic if doubt.kind == "impossible" for cell in doubt.cells}
     rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
-    return [*arithmetic, *_superlinear(rest), *independent_of_batch(rest), *_outliers(rest), *_repeated(rest)]
+    independent = [doubt for axis in _OF_WORK for doubt in independent_of(axis, rest)]
+    return [*arithmetic, *_superlinear(rest), *independent, *_outliers(rest), *_repeated(rest)]
 
 
 def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[PrintedCell]]:
@@ -253,23 +261,23 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
                     yield PrintedDoubt("surprising", "superlinear", (cell, one), why)
 
 
-def independent_of_batch(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
-    """Times of steps that do not depend on the batch, though the work grows with it."""
-    for group in _groups([cell for cell in cells if cell.quantity == _STEP], BATCH_SIZE):
-        sizes = sorted({int(cell.axes[BATCH_SIZE]): cell for cell in group if BATCH_SIZE in cell.axes}.items())
-        # The smallest batches may be as fast as larger ones: they do not fill a device.
-        upper = [(size, cell) for size, cell in sizes if size >= 16]
-        if len(upper) < _SIZES or upper[-1][0] < _GROWS * upper[0][0]:
+def independent_of(axis: str, cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
+    """Times of steps that do not depend on an axis (of _OF_WORK) with which their work grows."""
+    power, least, what, instead = _OF_WORK[axis]
+    for group in _groups([cell for cell in cells if cell.quantity == _STEP and axis in cell.axes], axis):
+        sizes = sorted({int(cell.axes[axis]): cell for cell in group}.items())
+        upper = [(size, cell) for size, cell in sizes if size >= least]
+        if len(upper) < _SIZES or upper[-1][0] ** power < _GROWS * upper[0][0] ** power:
             continue
         values = [cell.value for _, cell in upper]
-        slope = float(np.polyfit(np.log([size for size, _ in upper]), np.log(values), 1)[0])
+        slope = float(np.polyfit(power * np.log([size for size, _ in upper]), np.log(values), 1)[0])
         if slope < math.log(_CONSTANT) / math.log(_GROWS):
-            low, high = upper[0][0], upper[-1][0]
+            those = what.format(f"{upper[0][0]} to {upper[-1][0]}")
             why = (
-                f"the time of a step is {min(values):.3g} to {max(values):.3g} s for batches of {low} to {high}: the "
-                "numbers may be of images or of another batch, or other machines measured them"
+                f"the time of a step is {min(values):.3g} to {max(values):.3g} s for {those}: the numbers may be "
+                f"{instead}, or other machines measured them"
             )
-            yield PrintedDoubt("surprising", "independent-of-batch", tuple(cell for _, cell in upper), why)
+            yield PrintedDoubt("surprising", f"independent-of-{axis}", tuple(cell for _, cell in upper), why)
 
 
 def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:

@@ -18,6 +18,7 @@ SUITE, PROTOCOL = "suite", "protocol"
 DEVICES, NODES, BATCH_SIZE = "devices", "nodes", "batch_size"
 # The network, and how its training is shared out among devices.
 MODEL, STRATEGY = "model", "strategy"
+CONTEXT_LENGTH = "context_length"
 # Pixels of an image's side, where they are not the network's own.
 IMAGE_SIZE = "image_size"
 # The strategy of a training that is not shared out.

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import prose, t
-from tsuishi.estimates.printed_doubts import PrintedCell, independent_of_batch
+from tsuishi.estimates.printed_doubts import PrintedCell, independent_of
 from tsuishi.report.parts.compared_times import Timed, compared, is_open
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.report.parts.wording import amount, case_text, digits
@@ -34,7 +34,7 @@ def batches_in_doubt(evidence: Evidence, suite: str, steps: Steps) -> Iterator[P
         and number.axes.get(_MODEL) in networks
         and number.value > 0
     ]
-    for doubt in independent_of_batch(printed):
+    for doubt in independent_of(_BATCH, printed):
         first = doubt.cells[0]
         same = _but_batch(first)
         times = {
