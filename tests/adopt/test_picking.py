@@ -152,6 +152,10 @@ def test_a_sentence_above_a_table_is_no_hardware_and_its_times_are_no_devices() 
     text = "The Pascal Titan X with cuDNN is 49x to 74x faster than dual Xeon E5-2630 v3 CPUs."
     facts = named_facts("README", [text], PrintedValues(WORDS), ())
     assert (facts.case, facts.hardware) == ({}, "")
+    assert (
+        named_facts("README", ["RTX 5070 Ti (16GB) - desktop"], PrintedValues(WORDS), ()).hardware
+        == "RTX 5070 Ti (16GB)"
+    )
     facts = named_facts("README", ["Results on 2x Titan X", "batch 16"], PrintedValues(WORDS), ())
     assert facts.case == {"devices": 2, "batch_size": 16}
 

@@ -238,14 +238,14 @@ def _take_value(found: NamedFacts, axis: str, printed: str, value: Value | None)
 
 
 def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
-    """The hardware that a text names: a card of a data sheet, a CPU in a file's name, or the end of a heading."""
+    """The hardware that a text names: a card of a data sheet, a CPU in a file's name, or a part of a heading."""
     if card := _card(text, sheets):
         return card
     if is_name:
         cpu = re.search(r"(?:^|[-_])cpu(?:[-_](\w+))?", text)
         return " ".join(filter(None, ["CPU", cpu[1]])) if cpu else ""
-    named = re.split(r":| - ", text)[-1].strip()
-    return named if is_hardware(named) and len(named.split()) <= _MOST_WORDS else ""
+    parts = (part.strip() for part in reversed(re.split(r":| - ", text)))
+    return next((part for part in parts if is_hardware(part) and len(part.split()) <= _MOST_WORDS), "")
 
 
 def _dotted(name: str, text: str) -> str:
