@@ -607,6 +607,13 @@ def test_a_network_with_a_precision_behind_it_is_not_taken_for_fp32_and_frames_p
     assert found.refused() == {("model", "ResNet-50 (FP16)"): 3, ("model", "MobileNetV2 (INT8)"): 3}
 
 
+def test_a_number_that_is_said_to_be_approximate_is_read() -> None:
+    """A README of detectors prints ~15.0, another **~1.60 ms**."""
+    text = "| Method | Inference Time (ms) | Throughput (FPS) |\n|--|--|--|\n"
+    found = adopted(text + "| resnet50 | ~15.0 | ~66.7 |\n| **resnet101** | **≈15.5 ms** | **~64.5 FPS** |\n")
+    assert [value for *_, value, _ in numbers(found)] == [0.015, 66.7, 0.0155, 64.5]
+
+
 def test_thousands_and_the_time_of_a_sample_in_cells() -> None:
     text = "| model | batch | Time/Sample | Samples/sec | epoch time |\n|--|--|--|--|--|\n"
     found = adopted(text + "| resnet18 | 8 | 150ms | 2.1K | 30s |\n| resnet50 | 8 | 0.5-0.7 | 64-90 | 60s |\n")

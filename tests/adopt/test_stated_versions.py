@@ -42,6 +42,7 @@ def test_the_real_files_of_a_source_contradict_each_other_on_cudnn_alone(tmp_pat
         ("see https://example.org/cuda/10.1/install", "CUDA 10.2", []),
         ("torch>=1.0, docker pull nvidia/pytorch:20.10", "PyTorch 1.4.0", []),
         ("JAX 3 times as fast, cuda:0", "JAX 0.4.1, CUDA 12.4", []),
+        ("the container TensorFlow 20.06-tf1-py3", "TensorFlow 1.15.2", []),
     ],
 )
 def test_what_counts_as_a_version(tmp_path: Path, readme: str, beside: str, names: list[str]) -> None:
@@ -56,5 +57,9 @@ def test_a_table_brings_the_contradictions_beside_it_within_its_repository(
     found(repository, "CUDA 10.0", "CUDA 10.2")
     (repository / ".git").mkdir()
     (repository / "results" / "table.csv").write_text("model,ms\nresnet50,4\n")
-    (file,) = table_files(str(repository / "results" / "table.csv"), Network(None), None)
-    assert file.contradictions == ("CUDA is 10.2 in results/info.txt and 10.0 in README.md",)
+    table = repository / "results" / "table.csv"
+    assert table_files(str(table), Network(None), None)[0].contradictions == (
+        "CUDA is 10.2 in results/info.txt and 10.0 in README.md",
+    )
+    (repository / ".git").rmdir()
+    assert table_files(str(table), Network(None), None)[0].contradictions == ()

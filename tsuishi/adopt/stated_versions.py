@@ -13,7 +13,7 @@ _NAMES = "cuDNN|CUDA|NCCL|PyTorch|TensorFlow|MXNet|JAX|timm|Python"
 # "CUDNN version= `7601`", "CUDA Version : 10.0", "PyTorch 1.4"; no requirement (torch>=1.0), and no part of an address.
 # A version has a point, or is an integer as cuDNN's API has it.
 _STATED = re.compile(
-    rf"(?<![\w/.-])({_NAMES})(?:\s+version)?(?:\s*=\s*|\s*:\s+|\s+)[`'\"]?v?(\d+(?:\.\d+)+|\d{{4,5}})(?![\w.]*[/\w])",
+    rf"(?<![\w/.-])({_NAMES})(?:\s+version)?(?:\s*=\s*|\s*:\s+|\s+)[`'\"]?v?(\d+(?:\.\d+)+|\d{{4,5}})(?![\w.]*[/\w]|-[a-z])",
     re.I,
 )
 

@@ -71,7 +71,8 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
 def _local(path: Path, licence: Licence | None) -> TableFile:
     address, root = _origin(path)
     text = toml.read_text(path)
-    beside = contradictions(path.resolve().parent, root)
+    # Other folders, as that of downloads, may have files of anybody.
+    beside = contradictions(path.resolve().parent, root) if (root / ".git").exists() else ()
     return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root), beside)
 
 

@@ -40,9 +40,11 @@ _EACH = {name: SECONDS[name] for name in ("s", "sec", "second", "min", "minute",
 _TAKEN = ("ns", "us", "µs", "μs", "ms", "msec", "s", "sec", "second", "seconds", "min", "minutes")
 
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
-_FIRST = re.compile(r"([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?")
-_CELL_UNIT = re.compile(r"[\d.,]+(?:[kKM](?!\w))? ?((?![kKM](?!\w))[^\d\s.,\-–−±(*].*)")
-_THOUSANDS = re.compile(r"[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
+_FIRST = re.compile(
+    r"(?:[~≈]\s*)?([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?"
+)
+_CELL_UNIT = re.compile(r"(?:[~≈]\s*)?[\d.,]+(?:[kKM](?!\w))? ?((?![kKM](?!\w))[^\d\s.,\-–−±(*].*)")
+_THOUSANDS = re.compile(r"(?:[~≈]\s*)?[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 # What may part groups of three digits. A space does so only where the comma is the decimal sign: elsewhere it parts
