@@ -109,6 +109,11 @@ def test_what_cannot_be_explained_says_why(tmp_path: Path, mine: str, message: s
     assert message in done.stderr
 
 
+def test_an_engine_that_is_that_of_the_printed_number_is_no_difference(tmp_path: Path) -> None:
+    done = explain(tmp_path / "check", "--mine-env", "host.host")
+    assert "nothing differs from the printed case (" in done.stderr
+
+
 def test_an_interrupted_explanation_says_that_the_command_begins_again(tmp_path: Path) -> None:
     process = start(tmp_path / "check", "--mine", "images=84", "--repetitions", "90")
     try:

@@ -38,10 +38,11 @@ def explain(chain: Chain) -> None:
         found = replace(found, number=replace(number, axes=others))
     elif PROTOCOL in asked.axes:
         found = replace(found, number=replace(number, axes=asked.axes))
-    if not asked.factors(chain.session.words.usual) and chain.options.text("mine"):
+    mine = chain.options.text("mine") or chain.options.text("mine_env")
+    if mine and not asked.factors(chain.session.words.usual):
         raise UserError(
-            f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine out, and settings "
-            "that it does not state are measured; `check` measures the case as it is printed"
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine and --mine-env out, "
+            "and settings that it does not state are measured; `check` measures the case as it is printed"
         )
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
