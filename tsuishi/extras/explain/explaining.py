@@ -41,8 +41,8 @@ def explain(chain: Chain) -> None:
     mine = chain.options.text("mine") or chain.options.text("mine_env")
     if mine and not asked.factors(chain.session.words.usual):
         raise UserError(
-            f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine and --mine-env out, "
-            "and settings that it does not state are measured; `check` measures the case as it is printed"
+            f"nothing differs from the printed case ({number.case}, in {theirs.name}): leave --mine and --mine-env "
+            "out, and settings that it does not state are measured; `check` measures the case as it is printed"
         )
     say(f"printed: {number.text} ({number.column}), {number.case}; {checked.nearness(number, theirs)}")
     if found.doubt:
