@@ -71,7 +71,7 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
 def _local(path: Path, licence: Licence | None) -> TableFile:
     address, root = _origin(path)
     text = toml.read_text(path)
-    # Other folders, as that of downloads, may have files of anybody.
+    # Without a repository the files beside it may be of other machines, as in a folder of downloads.
     beside = contradictions(path.resolve().parent, root) if (root / ".git").exists() else ()
     return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root), beside)
 
