@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.synthetic_run import TORCH, SyntheticRun, add_record, machine, training_case
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.language import speaking
 from tsuishi.extras.explain.design import ERROR, Bar
 from tsuishi.extras.explain.difference import Difference, explained
@@ -212,6 +212,15 @@ def test_explanations_of_several_runs_are_each_of_their_own_trials_and_share_one
         bar.level / 2 for bar in explained(alone, asked).bars
     ]
     assert views(SyntheticRun(tmp_path / "none")) == []
+
+
+def test_epochs_that_follow_from_a_source_are_explained_beside_other_runs_too(tmp_path: Path) -> None:
+    asked = {**ASKED, "quantity": "median_epoch_s", "value": 100.0}
+    made = [run(tmp_path / name, asked).finish() for name in ("one", "other")]
+    with worded(WORDS):
+        for runs in (made[:1], made):
+            found = list(summary_views(Evidence(runs, shipped_sources(), WORDS), (), ()))
+            assert [texts(view)[0].partition(" times")[0] for view in found] == ["Mine is 3.12"] * len(runs)
 
 
 def test_what_the_printed_number_does_not_state_is_no_part_of_the_sum(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: S
     for run, record in explaining:
         which = f" ({run.id})" if explaining[1:] else ""
         # The corners of an explanation are of its own run, also where other runs have the same cases.
-        of_run = Evidence([run], (), evidence.words) if records.keys() - {run.id} else evidence
+        of_run = Evidence([run], evidence.sources, evidence.words) if records.keys() - {run.id} else evidence
         title = t("Why my number is another")
         try:
             asked = difference_of(record)
