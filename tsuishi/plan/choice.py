@@ -83,12 +83,12 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     if not found.environments:
         reasons = found.reasons or "images/ marks none as default"
         raise UserError(f"no environment can be used here: {reasons}")
-    made = {(each.made_as, builder.engines.chosen_for(each).name): each.name for each in found.environments}
+    made: dict[tuple[str, str], str] = {}
     for environment in found.environments:
-        if environment.name not in made.values():
-            engine = builder.engines.chosen_for(environment).name
-            same = made[environment.made_as, engine]
-            raise UserError(f"{environment.name} and {same} are one environment here, made by {engine}: name only one")
+        name, engine = environment.name, builder.engines.chosen_for(environment).name
+        if same := made.get((environment.made_as, engine)):
+            raise UserError(f"{same} and {name} are one environment here, made by {engine}: name only one")
+        made[environment.made_as, engine] = name
     return found
 
 

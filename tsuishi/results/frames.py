@@ -119,7 +119,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
 
     Raises UserError for a file that is unreadable, or has a value that is not of its column's type.
     """
-    named = _named(runs)
+    named = runs_by_name(runs)
     run_records = {name: run.run(read_visible(run.path / "run.json")) for name, run in named.items()}
     assurances = {name: assurance(run) for name, run in named.items()}
     records = {name: record for run in named.values() for name, record in _records(run)}
@@ -163,7 +163,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     )
 
 
-def _named(runs: Sequence[RunDirectory]) -> dict[str, RunDirectory]:
+def runs_by_name(runs: Sequence[RunDirectory]) -> dict[str, RunDirectory]:
     """The runs by their ids; of runs with the same id, in several folders, the later runs are numbered."""
     named: dict[str, RunDirectory] = {}
     for run in runs:

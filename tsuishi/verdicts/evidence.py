@@ -15,7 +15,7 @@ from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, s
 from tsuishi.estimates.terms import Key, Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.estimates.variances import Pool, Scatter, scatter_of
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
+from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
 from tsuishi.specs.checkable import numbers_by_network
@@ -42,7 +42,7 @@ class Evidence:
         """sheets: of hardware, where impossible numbers of sources are looked for: above the limit of a sheet, too."""
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case, measured or published; `words` describes these axes, and no others of the checkout.
-        self.runs = runs
+        self.directories = runs_by_name(runs)
         self.results = read_runs(runs, words)
         ran = {str(axes.get(SUITE)) for axes in self.results.axes.values()}
         networks = {axes.get(MODEL) for axes in self.results.axes.values()}

@@ -216,11 +216,16 @@ def test_explanations_of_several_runs_are_each_of_their_own_trials_and_share_one
 
 def test_epochs_that_follow_from_a_source_are_explained_beside_other_runs_too(tmp_path: Path) -> None:
     asked = {**ASKED, "quantity": "median_epoch_s", "value": 100.0}
-    made = [run(tmp_path / name, asked).finish() for name in ("one", "other")]
+    one, slower = run(tmp_path / "one", asked), run(tmp_path / "slower", asked, {16: 0.2, 64: 0.8})
+    runs = [one.finish(), slower.finish()]
     with worded(WORDS):
-        for runs in (made[:1], made):
-            found = list(summary_views(Evidence(runs, shipped_sources(), WORDS), (), ()))
-            assert [texts(view)[0].partition(" times")[0] for view in found] == ["Mine is 3.12"] * len(runs)
+        for some, whole in ((runs[:1], ["3.12"]), (runs, ["3.12", "6.25"])):
+            found = list(summary_views(Evidence(some, shipped_sources(), WORDS), (), ()))
+            assert [texts(view)[0].partition(" times")[0] for view in found] == [f"Mine is {times}" for times in whole]
+
+
+def test_a_copy_of_a_run_is_explained_once(tmp_path: Path) -> None:
+    assert len(views(run(tmp_path / "one", ASKED), run(tmp_path / "copy", ASKED))) == 1
 
 
 def test_what_the_printed_number_does_not_state_is_no_part_of_the_sum(tmp_path: Path) -> None:

@@ -22,12 +22,12 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 
 def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
     """A view of each run that explains a difference; what cannot be explained is said there."""
-    records = {run.id: (run, run.run()) for run in evidence.runs}
-    explaining = [(run, record) for run, record in records.values() if NAME in record.extras]
-    for run, record in explaining:
-        which = f" ({run.id})" if explaining[1:] else ""
+    runs = evidence.directories
+    explaining = {name: record for name, record in evidence.results.runs.items() if NAME in record.extras}
+    for name, record in explaining.items():
+        which = f" ({name})" if len(explaining) > 1 else ""
         # The corners of an explanation are of its own run, also where other runs have the same cases.
-        of_run = Evidence([run], evidence.sources, evidence.words) if records.keys() - {run.id} else evidence
+        of_run = Evidence([runs[name]], evidence.sources, evidence.words) if len(runs) > 1 else evidence
         title = t("Why my number is another")
         try:
             asked = difference_of(record)
