@@ -1,7 +1,7 @@
 """`invoke adopt`: a published table becomes a source and a suite; each column and each cell is accounted for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
-from tsuishi.estimates.printed_doubts import PrintedDoubt
 from tsuishi.machine.compatibility import read_table
+from tsuishi.plan.session import Session
 from tsuishi.specs.case import Value
 from tsuishi.specs.printed_table import slug
-from tsuishi.specs.source import read_source
+from tsuishi.specs.source import Hardware, Numbers, read_source
 from tsuishi.specs.suite import read_suite
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import doubts_about, likely_text
@@ -100,12 +100,10 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
         more = f" and {len(whats) - len(shown)} more (--all shows them)" if whats[len(shown) :] else ""
         rows.append((sum(count for _, count in whats), why, ", ".join(what for what, _ in shown) + more))
     _table(screen, "Not cases here", ("numbers", "because of", "such as"), rows, whole)
-    words, sheets = chain.session.words, read_table(chain.session.checkout.images).data_sheets
-    found = doubts_about(adoption.numbers(words), adoption.hardware(), words, sheets)
-    show_doubts(screen, adoption.name, found, words, whole)
+    words = chain.session.words
+    doubted = show_doubts(chain.session, adoption.name, adoption.numbers(words), adoption.hardware(), whole)
     for text in adoption.contradictions:
         screen.say(f"in doubt: {text}")
-    doubted = {cell.place for doubt in found for cell in doubt.cells}
     if claims := proposed_claims(adoption, words, doubted):
         screen.say("Proposed claims, to be corrected or removed by hand in source.toml")
     for claim in claims:
@@ -113,10 +111,14 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
     return claims
 
 
-def show_doubts(screen: Screen, name: str, found: Sequence[PrintedDoubt], words: Vocabulary, whole: bool) -> None:
-    """Print the doubts about the numbers of a source. whole: all of them."""
-    rows = [(doubt.kind, doubt.cells[0].place, doubt.reason, likely_text(doubt, words)) for doubt in found]
-    _table(screen, f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows, whole)
+def show_doubts(
+    session: Session, name: str, numbers: Iterable[Numbers], hardware: Iterable[Hardware], whole: bool
+) -> set[str]:
+    """Print the doubts about the numbers of a source, with `whole` all of them; returns the places of these numbers."""
+    found = doubts_about(numbers, hardware, session.words, read_table(session.checkout.images).data_sheets)
+    rows = [(doubt.kind, doubt.cells[0].place, doubt.reason, likely_text(doubt, session.words)) for doubt in found]
+    _table(session.screen, f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows, whole)
+    return {cell.place for doubt in found for cell in doubt.cells}
 
 
 def _table(screen: Screen, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]], whole: bool) -> None:

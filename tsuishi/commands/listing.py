@@ -50,9 +50,7 @@ def show_sources(session: Session, whole: bool) -> None:
     Raises UserError for a wrong file.
     """
     from tsuishi.commands.adopting import show_doubts
-    from tsuishi.machine.compatibility import read_table
     from tsuishi.specs.source import check_names, read_sources
-    from tsuishi.verdicts.doubtful import doubts_about
 
     sources = read_sources(session.checkout.published, session.words)
     check_names(session.checkout.published, sources, session.words)
@@ -62,9 +60,7 @@ def show_sources(session: Session, whole: bool) -> None:
         claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
         if claims:
             session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
-        sheets = read_table(session.checkout.images).data_sheets
-        found = doubts_about(source.numbers, source.hardware, session.words, sheets)
-        show_doubts(session.screen, source.name, found, session.words, whole)
+        show_doubts(session, source.name, source.numbers, source.hardware, whole)
 
 
 def _source_row(source: "Source") -> tuple[object, ...]:

@@ -9,13 +9,13 @@ from typing import Any
 
 from packaging.version import Version
 
-from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, Question
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Source
+from tsuishi.verdicts.planned_cells import cells_of
 
 # The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
 _CLAIM_WORTH = 3.0

@@ -101,7 +101,3 @@ class Selecting(toml.Spec):
     def model_post_init(self, context: Any) -> None:
         """`context` is the vocabulary, or None: then no value goes without saying."""
         self._usual = context.usual if context else {}
-
-    def completed(self, axes: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The axes of a case with all values that go without saying."""
-        return {**self._usual, **axes}

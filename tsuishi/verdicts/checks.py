@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Contrast, Region
+from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Bounds, Check
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
-from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, slopes
+from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, less_axes, slopes
 
 
 class Absent(NamedTuple):
@@ -118,6 +119,20 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
             if check.every == "all" and check.fewest == 1 and len(values) > 1 and axis != check.along:
                 there = {finding.axes.get(axis) for finding in selected}
                 yield from (Absent({axis: size}) for size in values if isinstance(size, int) and size not in there)
+
+
+def taking_part(check: Check, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that a check compares; none where it has no result, or lacks a case that could be the exception."""
+    sides = [finding for side in (check.of, check.to) if side is not None for finding in on_side(findings, check, side)]
+    if check.kind == "presence":
+        return sides if isinstance(_presence(check, findings), CheckResult) else []
+    elements = _elements(check, findings)
+    if isinstance(elements, Missing) or any(_absent(check, findings)):
+        return []
+    compared = {key[:2] for element in elements for key in element.weights}
+    # A line has all axes of its points but the batch size.
+    less = {BATCH_SIZE} if check.kind == "fit" and check.parameter != "residual" else set[str]()
+    return [finding for finding in sides if (finding.series, less_axes(finding.axes.items(), less)) in compared]
 
 
 def _region(check: Check, bounds: Bounds | None) -> Region:

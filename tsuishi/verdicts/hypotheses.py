@@ -70,11 +70,13 @@ def _grouped(elements: Iterable[Element], without: Iterable[str]) -> list[list[E
     """The comparisons whose cases agree in all axes but these."""
     axes, groups = {*without}, defaultdict[frozenset[Key], list[Element]](list)
     for element in elements:
-        groups[frozenset((series, _less(case, axes), name) for series, case, name in element.weights)].append(element)
+        key = frozenset((series, less_axes(case, axes), name) for series, case, name in element.weights)
+        groups[key].append(element)
     return [*groups.values()]
 
 
-def _less(case: Iterable[tuple[str, Any]], axes: Collection[str]) -> frozenset[tuple[str, Any]]:
+def less_axes(case: Iterable[tuple[str, Any]], axes: Collection[str]) -> frozenset[tuple[str, Any]]:
+    """The axes of a case, as pairs of axis and value, without some of them."""
     return frozenset((axis, value) for axis, value in case if axis not in axes)
 
 
@@ -216,7 +218,7 @@ def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
 
 def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
     """The axes that no side of the check names: both cases of a comparison agree in them."""
-    return _less(finding.axes.items(), {*check.of, *(check.to or {})})
+    return less_axes(finding.axes.items(), {*check.of, *(check.to or {})})
 
 
 def _key(finding: Finding, quantity: str) -> Key:

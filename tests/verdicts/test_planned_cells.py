@@ -10,7 +10,6 @@ from tests.verdicts.claim_checks import known
 from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.intervals import Term
-from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import MatrixCell
@@ -18,6 +17,7 @@ from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.suite import select_suites
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.planned_cells import cells_of
 
 CLAIMS = {
     f"{source.name}/{claim.id}": claim
