@@ -17,7 +17,8 @@ from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.suite import select_suites
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
-from tsuishi.verdicts.planned_cells import cells_of
+from tsuishi.verdicts.planned_cells import cells_of as cells_of_findings
+from tsuishi.verdicts.planned_cells import planned_findings
 
 CLAIMS = {
     f"{source.name}/{claim.id}": claim
@@ -25,6 +26,10 @@ CLAIMS = {
     for claim in source.claims
     if not claim.untestable
 }
+
+
+def cells_of(claim: Claim, cells: dict[MatrixCell, dict[str, Any]]) -> tuple[MatrixCell, ...]:
+    return cells_of_findings(claim, planned_findings(shipped_sources(), cells))
 
 
 @cache

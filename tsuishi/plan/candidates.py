@@ -15,7 +15,8 @@ from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, Question
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Source
-from tsuishi.verdicts.planned_cells import cells_of
+from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.planned_cells import cells_of, planned_findings
 
 # The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
 _CLAIM_WORTH = 3.0
@@ -68,7 +69,9 @@ def candidates(
     how long each of its cases takes. accuracy: whether trainings are whole and on real data, as claims about accuracy
     need.
     """
-    asked = [claim for source in sources for claim in _claims(source, possible, gpus, accuracy)]
+    sources, every = [*sources], {cell: axes for here in possible for cell, axes in here.axes.items()}
+    findings = planned_findings(sources, every)
+    asked = [claim for source in sources for claim in _claims(source, findings, possible, gpus, accuracy)]
     claimed = {cell for claim in asked for cell in claim.cells}
     for suite, questions in suites.items():
         for question in questions:
@@ -154,13 +157,19 @@ def _measurements(suite: str, possible: Sequence[RunnableCases]) -> Iterator[Pla
         )
 
 
-def _claims(source: Source, possible: Sequence[RunnableCases], gpus: int, accuracy: bool) -> Iterator[PlannedQuestion]:
+def _claims(
+    source: Source,
+    findings: Mapping[MatrixCell, Finding],
+    possible: Sequence[RunnableCases],
+    gpus: int,
+    accuracy: bool,
+) -> Iterator[PlannedQuestion]:
     """The claims of a source, each for every environment here that can judge it; for pairs, if it names frameworks."""
     for claim in source.claims:
         if claim.untestable or ("accuracy" in claim.about and not accuracy):
             continue
         for judging in _judging(claim, possible, gpus):
-            cells = cells_of(claim, {cell: axes for here in judging for cell, axes in here.axes.items()})
+            cells = cells_of(claim, {cell: findings[cell] for here in judging for cell in here.axes})
             if cells:
                 names = tuple(here.environment.name for here in judging)
                 yield PlannedQuestion(

@@ -1,7 +1,8 @@
 """The cells that a claim is judged on, before anything is measured: its checks are made on made-up numbers."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from tsuishi.estimates.intervals import Term
@@ -9,6 +10,7 @@ from tsuishi.specs.case import BATCH_SIZE, PROTOCOL
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import FRAMEWORK, OF_ENVIRONMENTS
+from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import taking_part
 from tsuishi.verdicts.findings import Finding
@@ -17,22 +19,33 @@ from tsuishi.verdicts.findings import Finding
 CellAxes = Mapping[str, Any]
 
 
-def cells_of(claim: Claim, cells: Mapping[MatrixCell, CellAxes]) -> tuple[MatrixCell, ...]:
+def planned_findings(sources: Iterable[Source], cells: Mapping[MatrixCell, CellAxes]) -> dict[MatrixCell, Finding]:
+    """Cells as findings, with a number of each quantity that claims compare.
+
+    The number grows with the batch size, so that a line can be fitted.
+    """
+    checks = [check for source in sources for claim in source.claims for check in claim.checks]
+    names = {name for check in checks for name in check.compared if name} | {"step_s"}
+
+    @cache
+    def terms(batch_size: int) -> dict[str, Term]:
+        return dict.fromkeys(names, Term(math.log(batch_size + 1), 0, None))
+
+    def finding(cell: MatrixCell, axes: CellAxes) -> Finding:
+        case = {axis: value for axis, value in axes.items() if axis not in OF_ENVIRONMENTS}
+        of_case = terms(axes.get(BATCH_SIZE) or 1)
+        return Finding(cell.environment, case, axes[FRAMEWORK], of_case, of_case, (OK,), environment=cell.environment)
+
+    return {cell: finding(cell, axes) for cell, axes in cells.items()}
+
+
+def cells_of(claim: Claim, findings: Mapping[MatrixCell, Finding]) -> tuple[MatrixCell, ...]:
     """The cells that a claim's checks compare, of each protocol in which all of them can be judged; else none."""
-    quantities = {name for check in claim.checks for name in check.compared if name} | {"step_s"}
-    needed: dict[MatrixCell, None] = {}
-    for protocol in sorted({axes[PROTOCOL] for axes in cells.values()}):
-        findings = [_finding(cell, axes, quantities) for cell, axes in cells.items() if axes[PROTOCOL] == protocol]
-        of_checks = [taking_part(check, findings) for check in claim.checks]
+    needed: list[MatrixCell] = []
+    for protocol in sorted({finding.axes[PROTOCOL] for finding in findings.values()}):
+        here = {cell: finding for cell, finding in findings.items() if finding.axes[PROTOCOL] == protocol}
+        of_checks = [taking_part(check, [*here.values()]) for check in claim.checks]
         if all(of_checks):
             parts = {id(finding) for part in of_checks for finding in part}
-            here = (cell for cell, axes in cells.items() if axes[PROTOCOL] == protocol)
-            needed |= dict.fromkeys(cell for cell, each in zip(here, findings, strict=True) if id(each) in parts)
+            needed += (cell for cell, finding in here.items() if id(finding) in parts)
     return tuple(needed)
-
-
-def _finding(cell: MatrixCell, axes: CellAxes, quantities: set[str]) -> Finding:
-    """A case with a number of each quantity. It grows with the batch size, so that a line can be fitted."""
-    case = {axis: value for axis, value in axes.items() if axis not in OF_ENVIRONMENTS}
-    terms = dict.fromkeys(quantities, Term(math.log((axes.get(BATCH_SIZE) or 1) + 1), 0, None))
-    return Finding(cell.environment, case, axes[FRAMEWORK], terms, terms, (OK,), environment=cell.environment)
