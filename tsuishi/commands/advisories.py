@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 from tsuishi.base import toml
 from tsuishi.specs.lock import logical_lines
@@ -19,9 +18,6 @@ from tsuishi.specs.lock import logical_lines
 FILE = "advisories.toml"
 # Of requirements.lock, too.
 _LOCK = "requirements-test.lock"
-_EXPERIMENTAL = "--preview-features=audit-command,json-output"
-# The exit codes of `uv audit` where it was answered: without and with vulnerabilities.
-_ANSWERED = (0, 1)
 
 
 class Acknowledged(toml.Spec):
@@ -39,76 +35,22 @@ class AcknowledgedFile(toml.Spec):
     acknowledged: tuple[Acknowledged, ...] = ()
 
 
-class Advisory(NamedTuple):
-    """An advisory on a package. `names`: its id, and the ids that it has elsewhere."""
-
-    package: str
-    version: str
-    names: tuple[str, ...]
-    summary: str
-
-    @property
-    def line(self) -> str:
-        return f"{self.package} {self.version}: {' = '.join(self.names)}: {self.summary}"
-
-
-class AdvisoryAudit(NamedTuple):
-    """The advisories on all packages. `why_not`: why the service gave no answer; empty where it answered."""
-
-    advisories: tuple[Advisory, ...]
-    packages: int
-    why_not: str = ""
-
-
-def check(root: Path, today: date, service: str = "") -> tuple[list[str], bool, bool]:
-    """Lines on the advisories, whether one is not acknowledged, and whether the service gave no answer.
+def check(root: Path, today: date, service: str = "") -> bool:
+    """Print the advisories on the packages of a checkout's locks. True: uv has an answer, and all are acknowledged.
 
     service: the address of a service like OSV; OSV without it. Raises UserError where advisories.toml is wrong.
     """
     known = toml.load(root / FILE, AcknowledgedFile).acknowledged
-    found = audit(root, service)
-    if found.why_not:
-        return [f"advisories: NOT asked: {found.why_not}"], False, True
-    lines, new = [], 0
-    for advisory in found.advisories:
-        entry = next((entry for entry in known if _is_on(entry, advisory)), None)
-        if entry and entry.until > today:
-            lines.append(f"acknowledged until {entry.until}: {advisory.line} ({entry.reason})")
-        else:
-            new += 1
-            over = f" (acknowledged until {entry.until}, which is over)" if entry else ""
-            lines.append(f"advisory: {advisory.line}{over}")
-    stale = [entry for entry in known if not any(_is_on(entry, advisory) for advisory in found.advisories)]
-    lines += [f"{FILE}: {entry.id} on {entry.package} is not said any more: remove it" for entry in stale]
-    acknowledged = len(found.advisories) - new
-    counts = f"{len(found.advisories)} on {found.packages} packages, {acknowledged} acknowledged"
-    return [*lines, f"advisories: {counts}"], new > 0, False
-
-
-def audit(root: Path, service: str = "") -> AdvisoryAudit:
-    """Ask about every package of the locks of a checkout, by name and version."""
     pins = [
         line.partition(" --hash=")[0].strip() for _, line in logical_lines(toml.read_text(root / _LOCK, "the lock "))
     ]
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "pyproject.toml").write_text(_project(pins), "utf-8")
         uv = str(Path(sys.executable).parent / "uv")
-        command = [uv, "audit", "--project", folder, _EXPERIMENTAL, "--output-format=json"]
+        command = [uv, "audit", "--project", folder, "--preview-features=audit-command"]
         command += [f"--service-url={service}"] if service else []
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    if done.returncode not in _ANSWERED:
-        return AdvisoryAudit((), 0, _why(done.stderr))
-    said = json.loads(done.stdout)
-    advisories = tuple(
-        Advisory(
-            entry["dependency"]["name"],
-            entry["dependency"]["version"],
-            tuple(dict.fromkeys([entry["id"], *entry["aliases"]])),
-            entry["summary"] or "",
-        )
-        for entry in said["vulnerabilities"]
-    )
-    return AdvisoryAudit(advisories, said["summary"]["audited_packages"])
+        command += [f"--ignore={entry.id}" for entry in known if entry.until > today]
+        return subprocess.run(command, check=False, cwd=folder).returncode == 0
 
 
 def _project(pins: Sequence[str]) -> str:
@@ -119,14 +61,3 @@ def _project(pins: Sequence[str]) -> str:
         f'[project]\nname = "audited"\nversion = "0"\nrequires-python = "{python}"\ndependencies = {listed}\n'
         f"[tool.uv]\noverride-dependencies = {listed}\n"
     )
-
-
-def _why(said: str) -> str:
-    """The error of uv in a line: what failed, and its last cause."""
-    errors = [line.strip() for line in said.splitlines() if line.strip().startswith(("error:", "cause:"))]
-    words = [line.partition(":")[2].strip() for line in errors]
-    return ": ".join(dict.fromkeys([*words[:1], *words[-1:]])) or "uv audit gave no answer"
-
-
-def _is_on(entry: Acknowledged, advisory: Advisory) -> bool:
-    return entry.package == advisory.package and entry.id in advisory.names

@@ -52,9 +52,7 @@ def ask_advisories(variables: Mapping[str, str]) -> None:
     """Print the advisories on the packages of tsuishi. Raises UserError for a new advisory, and without an answer."""
     root = Checkout().root
     _install_test_tools(root, variables)  # uv is one of them
-    lines, has_new, not_asked = advisories.check(root, date.today())
-    print(*lines, sep="\n", flush=True)
-    if has_new or not_asked:
+    if not advisories.check(root, date.today()):
         raise UserError("advisories: see above")
 
 
