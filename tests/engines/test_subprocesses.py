@@ -18,7 +18,7 @@ from tests.pinned import environment
 from tsuishi.base import owner
 from tsuishi.engines import sandbox
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
-from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
+from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter, abandoned_programs, end_abandoned
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.listener import Timeout, Transcript, listen
 
@@ -261,9 +261,9 @@ def test_a_process_whose_runner_is_on_another_machine_is_left_alone(
     try:
         next(iter(process.output()))
         monkeypatch.setattr(owner, "_boot", lambda: "0" * 36)
-        ProcessStarter().sweep()
+        end_abandoned()
         assert psutil.pid_exists(process.pids()[0])
-        assert ProcessStarter().abandoned() == []
+        assert abandoned_programs() == []
     finally:
         process.stop()
         process.wait()
@@ -286,7 +286,7 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
     ) as runner:
         assert runner.stdout
         runner.stdout.readline()
-        ProcessStarter().sweep()
+        end_abandoned()
         assert running(token)
         (supervisor,) = psutil.Process(runner.pid).children()
         supervisor.suspend()
@@ -294,7 +294,7 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
         runner.wait()
         supervisor.kill()
     assert [process for process in running(token) if "while True" in process.info["cmdline"][2]]
-    ProcessStarter().sweep()
+    end_abandoned()
     assert not running(token)
 
 

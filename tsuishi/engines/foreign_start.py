@@ -34,9 +34,3 @@ class ForeignStarter:
 
     def inside(self, path: Path, place: str) -> str:
         return self.own.inside(path, place)
-
-    def abandoned(self) -> Sequence[str]:
-        return self.own.abandoned()
-
-    def sweep(self) -> None:
-        self.own.sweep()

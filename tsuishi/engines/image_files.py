@@ -24,7 +24,6 @@ from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
     from tsuishi.base.processes import Process
-    from tsuishi.engines.subprocesses import ProcessStarter
 
 # Variables of every program in an image.
 _VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "LANG": "C.UTF-8"}
@@ -157,18 +156,6 @@ class FileStarter:
 
     def inside(self, path: Path, place: str) -> str:
         return place
-
-    def abandoned(self) -> Sequence[str]:
-        return self._processes.abandoned()
-
-    def sweep(self) -> None:
-        self._processes.sweep()
-
-    @cached_property
-    def _processes(self) -> "ProcessStarter":
-        from tsuishi.engines.subprocesses import ProcessStarter
-
-        return ProcessStarter()
 
 
 def cuda_cache(built: Built, launch: Launch) -> str:

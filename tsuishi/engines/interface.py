@@ -129,15 +129,6 @@ class Starter(Protocol):
     def inside(self, path: Path, place: str) -> str:
         """The path of a mounted folder for a program: `place` in a container, else `path`."""
 
-    def abandoned(self) -> Sequence[str]:
-        """What `sweep` would end, in words; nothing where the engine does not answer."""
-
-    def sweep(self) -> None:
-        """End the programs whose runner was killed, of every run, cache and user.
-
-        Programs of a living process go on. Does nothing where the engine does not answer.
-        """
-
 
 class Maker(Protocol):
     """Makes environments."""

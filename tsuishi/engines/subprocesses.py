@@ -169,18 +169,21 @@ class ProcessStarter:
     def inside(self, path: Path, place: str) -> str:
         return str(path)
 
-    def abandoned(self) -> Sequence[str]:
-        return [
-            f"process {process.pid} ({process.info['name']}): of a trial whose runner was killed"
-            for process, mark in _marked()
-            if not _has_runner(mark)
-        ]
 
-    def sweep(self) -> None:
-        """End the trials whose runner and supervisor were both killed."""
-        for mark in {mark for _, mark in _marked()}:
-            if not _has_runner(mark):
-                _kill_marked(mark)
+def abandoned_programs() -> list[str]:
+    """What `end_abandoned` would end, in words."""
+    return [
+        f"process {process.pid} ({process.info['name']}): of a trial whose runner was killed"
+        for process, mark in _marked()
+        if not _has_runner(mark)
+    ]
+
+
+def end_abandoned() -> None:
+    """End the trials whose runner and supervisor were both killed."""
+    for mark in {mark for _, mark in _marked()}:
+        if not _has_runner(mark):
+            _kill_marked(mark)
 
 
 def abandoned_scratch() -> list[Path]:

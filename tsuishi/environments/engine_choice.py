@@ -94,12 +94,16 @@ class Engines:
 
     def abandoned(self) -> list[str]:
         """What `sweep` would end, in words."""
-        return list(dict.fromkeys(text for engine in self for text in engine.starter.abandoned()))
+        from tsuishi.engines.subprocesses import abandoned_programs
+
+        return [*self.docker.starter.abandoned(), *abandoned_programs()]
 
     def sweep(self) -> None:
         """End what killed processes of tsuishi left running in any engine: it would disturb the measurements."""
-        for engine in self:
-            engine.starter.sweep()
+        from tsuishi.engines.subprocesses import end_abandoned
+
+        self.docker.starter.sweep()
+        end_abandoned()
 
     @cached_property
     def _containers(self) -> bool:

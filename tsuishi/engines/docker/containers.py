@@ -82,12 +82,14 @@ class ContainerStarter:
         return place
 
     def abandoned(self) -> Sequence[str]:
+        """What `sweep` would end, in words; nothing where the engine does not answer."""
         if address().startswith("unix://"):
             with suppress(EngineLost), self._connection.speaking() as client:
                 return [f"container {container['Id'][:12]}: {_WHY}" for container in _abandoned(client)]
         return ()
 
     def sweep(self) -> None:
+        """End the containers whose runner was killed, of every run, cache and user; none without an answer."""
         if address().startswith("unix://"):
             with suppress(EngineLost), self._connection.speaking() as client:
                 remove_abandoned(client)
