@@ -155,7 +155,7 @@ def test_where_there_is_no_other_source_it_is_one_line_and_nothing_wrong_is_kept
         "another source: docs/sites.md says how"
     )
     part = host.cache.part(WHEEL, [SHA256])
-    assert host.files() == ([part.name, f"{part.name}.json"] if kept else [])
+    assert host.files() == ([part.name] if kept else [])
     site.faults = {}
     host.fetch(Sources(indexes=(site.index,)), pin(file=WHEEL, size_bytes=SIZE))
     assert host.files() == [f"{SHA256}/{WHEEL}"]

@@ -1,7 +1,6 @@
 """The download of a file: it continues where an earlier download stopped, and verifies size and hash.
 
-<part>        the bytes so far, from one server or several
-<part>.json   the URL and version of these bytes, for If-Range (RFC 9110, 13.1.5)
+The part holds the bytes so far, from one server or several.
 """
 
 import errno
@@ -10,7 +9,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tsuishi.artifacts.network import Network, failures, paced, public_url, reason
-from tsuishi.base import files, threads
+from tsuishi.base import threads
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Momentary, Progress, Say
@@ -53,7 +52,6 @@ class Download:
     ) -> None:
         self._expected = expected
         self._part = part
-        self._version = _version_file(part)
         self._client = client
         self._network = network
         self._say = say
@@ -73,7 +71,6 @@ class Download:
             raise
         actual = sha256_of(self._part)
         if actual in self._expected.sha256:
-            self._version.unlink(missing_ok=True)
             return actual
         substitute = _kind(self._part)
         self._forget()
@@ -89,7 +86,7 @@ class Download:
         if self._expected.size_bytes and kept >= self._expected.size_bytes:
             return True
         try:
-            with self._client.stream("GET", url, headers=self._headers(url, kept)) as response:
+            with self._client.stream("GET", url, headers=_headers(kept)) as response:
                 if response.status_code == 416 and kept and not self._expected.size_bytes:
                     return True
                 self._refuse_another_size(url, response, kept)
@@ -126,10 +123,9 @@ class Download:
             )
 
     def _write(self, url: str, response: "Response", begin: int) -> None:
-        """Write a body to the part, from byte `begin` on. The version is written before the first byte."""
+        """Write a body to the part, from byte `begin` on."""
         if not begin:
             self._forget()
-            files.write_json(self._version, {"url": public_url(url), "version": _version(response.headers)})
         size = begin
         self._count(begin)
         limit = self._expected.size_bytes or math.inf
@@ -147,16 +143,6 @@ class Download:
             self._forget()
             raise SourceFailed(f"{public_url(url)}: it sends more than the {limit} bytes of {self._expected.file}")
 
-    def _headers(self, url: str, kept: int) -> dict[str, str]:
-        """Headers that ask for the bytes after the kept bytes, or for all bytes where the version has changed."""
-        headers = {"Accept-Encoding": "identity"}
-        if kept:
-            headers["Range"] = f"bytes={kept}-"
-            known = files.read_json(self._version) if self._version.exists() else {}
-            if known.get("url") == public_url(url) and known.get("version"):
-                headers["If-Range"] = known["version"]
-        return headers
-
     def _kept(self) -> int:
         return self._part.stat().st_size if self._part.exists() else 0
 
@@ -173,7 +159,6 @@ class Download:
         """Empty the part. It is not removed, because its lock would go with it."""
         if self._part.exists():
             os.truncate(self._part, 0)
-        self._version.unlink(missing_ok=True)
         self._count(-self._counted)
 
 
@@ -198,7 +183,6 @@ def part_lock(part: Path, file: str, say: Say) -> Iterator[None]:
             finally:
                 if part.exists() and not part.stat().st_size:
                     part.unlink()
-                    _version_file(part).unlink(missing_ok=True)
             return
 
 
@@ -216,8 +200,9 @@ def _lock(file: IO[bytes], waiting: str, say: Say) -> None:
             return
 
 
-def _version_file(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
+def _headers(kept: int) -> dict[str, str]:
+    """Headers that ask for the bytes after the kept bytes. Where the file has changed since, the hash tells."""
+    return {"Accept-Encoding": "identity"} | ({"Range": f"bytes={kept}-"} if kept else {})
 
 
 def _server(url: str) -> str:
@@ -239,9 +224,3 @@ def _first_byte(response: "Response") -> int | None:
     """The first byte of a partial response, from its Content-Range; None where it states none."""
     match = re.match(r"bytes ([0-9]+)-", response.headers.get("Content-Range", ""))
     return int(match[1]) if match else None
-
-
-def _version(headers: Mapping[str, str]) -> str:
-    """The version for If-Range: a strong ETag, else the date of the last change; empty where there is neither."""
-    etag = headers.get("ETag", "")
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
