@@ -16,8 +16,8 @@ from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
-from tsuishi.results.facts import Facts, other_versions
-from tsuishi.results.records import EnvironmentRecord
+from tsuishi.results.facts import Facts
+from tsuishi.results.records import EnvironmentRecord, other_versions
 from tsuishi.run import measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.environment import Environment, read_environment

@@ -3,7 +3,7 @@
 Events carry it (stream/events.py), tables and trial.json keep it, and whatever reads a run has it in these types.
 """
 
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -88,36 +88,3 @@ class Phase(Record, extra="ignore"):
     name: str
     begin_s: Seconds
     end_s: Seconds | None
-
-
-class Versioned(Protocol):
-    """What has versions: the facts of a trial, and the record of its environment."""
-
-    @property
-    def python(self) -> str | None: ...
-    @property
-    def cuda(self) -> str | None: ...
-    @property
-    def cudnn(self) -> str | None: ...
-    @property
-    def versions(self) -> dict[str, str] | None: ...
-    @property
-    def packages(self) -> dict[str, str] | None: ...
-
-
-def other_versions(recorded: Versioned, seen: Versioned) -> dict[str, tuple[str, str]]:
-    """Each seen version that differs from the recorded version, and the latter, by name; only names in both."""
-    expected, actual = _versions(recorded), _versions(seen)
-    return {
-        name: (actual[name], expected[name])
-        for name in sorted(expected.keys() & actual.keys())
-        if actual[name] != expected[name]
-    }
-
-
-def _versions(known: Versioned) -> dict[str, str]:
-    """The versions of Python, CUDA, cuDNN, modules and packages, by name."""
-    alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
-    packages = {f"package {name}": version for name, version in (known.packages or {}).items()}
-    every = {**(known.versions or {}), **packages, **alone}
-    return {name: version for name, version in every.items() if version is not None}

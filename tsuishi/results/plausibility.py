@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.results.admission import SUPERSEDED, exclude
-from tsuishi.results.facts import other_versions
 from tsuishi.results.frames import Results
-from tsuishi.results.records import EnvironmentRecord, TrialRecord
+from tsuishi.results.records import EnvironmentRecord, TrialRecord, other_versions
 from tsuishi.results.tables import TRIAL
 from tsuishi.specs.statuses import EXCLUDED, FAILED, OK, is_finding
 

@@ -84,6 +84,24 @@ class EnvironmentRecord(Record):
     command_prefix: list[str] | None = None
 
 
+def other_versions(recorded: EnvironmentRecord, seen: Facts) -> dict[str, tuple[str, str]]:
+    """Each seen version that differs from the recorded version, and the latter, by name; only names in both."""
+    expected, actual = _versions(recorded), _versions(seen)
+    return {
+        name: (actual[name], expected[name])
+        for name in sorted(expected.keys() & actual.keys())
+        if actual[name] != expected[name]
+    }
+
+
+def _versions(known: EnvironmentRecord | Facts) -> dict[str, str]:
+    """The versions of Python, CUDA, cuDNN, modules and packages, by name."""
+    alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
+    packages = {f"package {name}": version for name, version in (known.packages or {}).items()}
+    every = {**(known.versions or {}), **packages, **alone}
+    return {name: version for name, version in every.items() if version is not None}
+
+
 class Processor(Record):
     """The CPU of a machine. `usable`: the logical cores that this process may use. `governor`: of its frequency.
 

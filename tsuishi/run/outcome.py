@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tsuishi.base.processes import Ended
 from tsuishi.environments.entry import Ready, why_it_failed
-from tsuishi.results.facts import other_versions
+from tsuishi.results.records import other_versions
 from tsuishi.specs.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
 from tsuishi.stream.listener import Transcript, why_it_ended
 
