@@ -1,7 +1,7 @@
 """Enters an environment: starts run.py, the program of all workloads, in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,12 +46,6 @@ class Ready:
             f"{program} runs in {self.environment.name} without a sandbox ({why}): it can read your files, keys too, "
             "and the variables of your programs: install bubblewrap, or use a container engine"
         )
-
-    def started_by(self, command: Sequence[str], variables: Mapping[str, str]) -> "Ready":
-        """The environment, in which another program starts every workload by a command of its own."""
-        from tsuishi.engines.foreign_start import ForeignStarter
-
-        return replace(self, starter=ForeignStarter(self.starter, tuple(command), dict(variables)))
 
 
 def start_workload(

@@ -10,15 +10,20 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from tsuishi.base import exclusion, owner
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.base.processes import Process
+from tsuishi.engines.interface import Built, Launch, Starter
+from tsuishi.engines.subprocesses import ChildProcess
 from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.cluster.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, variables
@@ -42,6 +47,31 @@ _OTHER_NODES_END_IN_S = 20
 _MEMBER = "tsuishi.extras.cluster.member"
 # srun is a process of the trial on this node. Other nodes do not know its runner: processes there have their own mark.
 _WITHOUT_MARK = ("/usr/bin/env", "-u", owner.MARK)
+
+
+@dataclass(frozen=True)
+class ForeignStarter:
+    """A Starter that runs a command, by which Slurm starts the engine on each node; in all else it is `own`."""
+
+    own: Starter
+    command: Sequence[str]
+    variables: Mapping[str, str]
+
+    def start(self, built: Built, launch: Launch) -> Process:
+        """Run the command, whose output is that of the program."""
+        return ChildProcess(self.command, self.variables, is_workload=False)
+
+    def confinement(self, python: str) -> Mapping[str, Any]:
+        return self.own.confinement(python)
+
+    def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        return self.own.why_no_gpus(gpus)
+
+    def gpu_remedy(self) -> str:
+        return self.own.gpu_remedy()
+
+    def inside(self, path: Path, place: str) -> str:
+        return self.own.inside(path, place)
 
 
 def run_task(folder: Path, index: int) -> None:
@@ -184,7 +214,8 @@ def _across_nodes(bench: Bench, folder: Path, index: int, nodes: int) -> Bench:
     of_job = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
     member = (sys.executable, "-m", _MEMBER, str(folder), str(index), str(_free_port()))
     command = [*_on_each_node(nodes), *_WITHOUT_MARK, *member]
-    return replace(bench, ready=bench.ready.started_by(command, {**variables(os.environ), **of_job}))
+    starter = ForeignStarter(bench.ready.starter, command, {**variables(os.environ), **of_job})
+    return replace(bench, ready=replace(bench.ready, starter=starter))
 
 
 def _on_each_node(nodes: int) -> list[str]:
