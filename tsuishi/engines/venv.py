@@ -38,15 +38,17 @@ class Mark(BaseModel):
 
 
 class VenvEngine:
-    """Environments as virtual environments under <cache>/venvs/."""
+    """Environments as virtual environments under <cache>/venvs/, a folder each: makes, stores and inspects them."""
 
     name = "venv"
     bases = None
 
     def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
         self._pythons = pythons
-        self._venvs = Venvs(cache / "venvs", pythons)
-        self.maker = self.store = self.inspector = self._venvs
+        self._venvs = cache / "venvs"
+        # The alteration of each folder that was compared, or ""; each folder is compared once.
+        self._alterations: dict[Path, str] = {}
+        self.maker = self.store = self.inspector = self
 
     @cached_property
     def starter(self) -> "ProcessStarter":
@@ -69,21 +71,10 @@ class VenvEngine:
         return "" if has_python(environment.python, self._pythons) else _no_python(environment)
 
     def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
-        """See `Engine`. None also where a file has changed since the build; a glance sees only its own few files."""
-        return self._venvs.find(environment, at_a_glance=at_a_glance)
+        """See `Engine`. None also where a file has changed since the build.
 
-
-class Venvs:
-    """The virtual environments of a cache, a folder each: makes, stores and inspects them."""
-
-    def __init__(self, venvs: Path, pythons: Sequence[str]) -> None:
-        self._venvs = venvs
-        self._pythons = pythons
-        # The alteration of each folder that was compared, or ""; each folder is compared once.
-        self._alterations: dict[Path, str] = {}
-
-    def find(self, environment: Environment, *, at_a_glance: bool) -> Built | None:
-        """See `Engine`. A glance looks for mark, record and interpreter, and at no other file."""
+        A glance looks for mark, record and interpreter, and at no other file.
+        """
         folder = self._folder(environment)
         mark = _mark(folder)
         if mark is None:
@@ -161,7 +152,7 @@ class Venvs:
         assert environment.base is not None
         return Built(
             environment=environment,
-            engine=VenvEngine.name,
+            engine=self.name,
             engine_version=mark.python,
             spec_id=environment.spec_id(RECIPE),
             realised_id=mark.realised_id,
