@@ -12,9 +12,9 @@ from tsuishi.engines.docker import labels, recipe
 from tsuishi.engines.docker.base_images import Bases, PresentBase
 from tsuishi.engines.docker.daemon import Connection, image_or_none
 from tsuishi.engines.docker.image_store import ImageStore
-from tsuishi.engines.docker.interruptible import interruptible
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.docker.layers import Layers, remove_unnamed
+from tsuishi.engines.docker.transfer import interruptible
 from tsuishi.engines.interface import Artefacts, Built
 from tsuishi.specs.environment import Environment
 

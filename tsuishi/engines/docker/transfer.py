@@ -12,7 +12,6 @@ from tsuishi.base import threads
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress
 from tsuishi.engines.docker.daemon import image_or_none, patient
-from tsuishi.engines.docker.interruptible import interruptible
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -58,6 +57,32 @@ def push(client: "DockerClient", name: str, sent: Progress) -> None:
     """Push an image, and count the bytes of its layers. Raises UserError where it cannot be pushed."""
     with _words(), interruptible(client):
         _follow(client.api.push(name, stream=True, decode=True), "Pushing", sent)
+
+
+@contextmanager
+def interruptible(client: "DockerClient") -> Iterator[None]:
+    """Inside the block, an interrupt closes the connections on which this client receives answers.
+
+    The engine gives up a request without a listener.
+    """
+    from docker.types import CancellableStream
+
+    answers: list[Any] = []
+
+    def note(answer: Any, **_: Any) -> None:
+        answers.append(answer)
+
+    def cut_off() -> None:
+        for answer in answers:
+            CancellableStream(iter(()), answer).close()
+
+    hooks = client.api.hooks["response"]
+    hooks.append(note)
+    try:
+        with threads.closing(cut_off):
+            yield
+    finally:
+        hooks.remove(note)
 
 
 def _follow(stream: Iterable[Any], moving: str, progress: Progress) -> None:
