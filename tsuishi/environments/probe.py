@@ -14,8 +14,6 @@ from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
-_LOG_KEPT = 4000
-
 
 def ask(
     starter: Starter,
@@ -32,13 +30,7 @@ def ask(
 
     mounts: as in `start_workload`. on_log: gets all other output, piece by piece.
     """
-    started, transcript, log = time.monotonic(), Transcript(), bytearray()
-
-    def remember(piece: bytes) -> None:
-        on_log(piece)
-        log.extend(piece)
-        del log[:-_LOG_KEPT]
-
+    started, transcript = time.monotonic(), Transcript()
     process = start_workload(
         starter,
         built,
@@ -52,7 +44,7 @@ def ask(
     )
     try:
         with threads.closing(process.stop):
-            ended = listen(process, transcript, started, timeout_s, _ignore, remember)
+            ended = listen(process, transcript, started, timeout_s, _ignore, on_log)
     except threads.Halted:  # `listen`, which cleans up, had not begun
         process.wait()
         raise
@@ -63,14 +55,9 @@ def ask(
     if transcript.failure:
         return transcript, why_it_failed(transcript.failure, starter)
     if not transcript.finished:
-        return transcript, _last_line(bytes(log)) or why_it_ended(ended)
+        return transcript, transcript.last_words or why_it_ended(ended)
     return transcript, ""
 
 
 def _ignore(event: Event) -> None:
     """Does nothing, because the transcript holds all events that matter."""
-
-
-def _last_line(log: bytes) -> str:
-    lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
