@@ -156,7 +156,7 @@ def entries(folder: Path) -> list[tuple[str, bool]]:
 def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
     """The JSON object in a text that was read from a path. Raises UserError where the text is no JSON object."""
     try:
-        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        value = json.loads(text, parse_constant=_refused, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):
@@ -170,7 +170,7 @@ def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number")
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
     """A finite number. 1e999 is valid JSON, but nothing that is written again can hold it."""
     number = float(text)
     return number if math.isfinite(number) else _refused(text)

@@ -47,20 +47,21 @@ def of_cuda_cache(folder: str) -> dict[str, str]:
 
 def for_building(python: Path, home: str) -> dict[str, str]:
     """The variables of a step of a build. They are few, because the setup.py of an sdist is a program of others."""
-    libraries = _of_user(("LD_LIBRARY_PATH",))
+    libraries = of_user(("LD_LIBRARY_PATH",))
     return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
 
 
 def passed() -> tuple[str, ...]:
     """The names of the user's variables that a workload gets."""
-    return tuple(_of_user(_PASSED))
+    return tuple(of_user(_PASSED))
 
 
 def folders() -> list[str]:
     """The folders that the user's variables name."""
-    named: Mapping[str, str] = _of_user(_FOLDERS)
+    named: Mapping[str, str] = of_user(_FOLDERS)
     return [folder for value in named.values() for folder in value.split(os.pathsep) if Path(folder).is_absolute()]
 
 
-def _of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+def of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """The user's variables of these names, where there are any."""
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -5,7 +5,6 @@ its checksum and makes the engine's own file of it, under <cache>/<engine>/. It 
 is that of the image.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -173,8 +172,3 @@ def inner_variables(built: Built, launch: Launch) -> dict[str, str]:
     of_gpus = {"CUDA_VISIBLE_DEVICES": ids, **NVMLS_ORDER} if gpus else {}
     kept = cuda_cache(built, launch)
     return {**_VARIABLES, **(launch.network or {}), **of_gpus, **(of_cuda_cache(kept) if kept else {})}
-
-
-def passed_on(names: Sequence[str]) -> dict[str, str]:
-    """Variables of this process, where it has them."""
-    return {name: os.environ[name] for name in names if name in os.environ}

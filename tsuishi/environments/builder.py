@@ -13,7 +13,7 @@ from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Artefacts, Built, Engine
-from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.self_reports import SelfReport, SelfReports
 from tsuishi.machine.gpus import Gpu
@@ -154,7 +154,6 @@ class Builder:
 
         argument: dict[str, Any] = {
             "case": {},
-            "framework": framework_of(built.environment),
             # Only the interpreter itself knows whether it can use a GPU.
             "accelerator": "cpu" if built.environment.pinned and not gpus else "cuda",
             # System packages of an image are part of the environment; those of a machine are not recorded.

@@ -30,13 +30,6 @@ class Ready:
     built: Built
     record: EnvironmentRecord
 
-    def versions_of(self, framework: str) -> dict[str, str]:
-        """The version of a framework, as it reported it when the environment was entered; empty where it is not there.
-
-        A script's trial reports packages only, which must be the same.
-        """
-        return {name: version for name, version in (self.record.versions or {}).items() if name == framework}
-
     def without_walls(self, program: str) -> str:
         """A line on the powers of a program in it where nothing confines programs; else empty."""
         kind, _, why = (self.record.sandbox or "").partition(": ")

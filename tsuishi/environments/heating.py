@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tsuishi.base import threads
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Say
-from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Accelerator
@@ -32,7 +32,6 @@ def heat(
     timing = TimingSettings(warm_up_steps=1, warm_up_s=0.0, measure_s=heat_s, max_s=heat_s, min_blocks=1)
     argument = {
         "case": {},
-        "framework": framework_of(ready.environment),
         "accelerator": accelerator,
         "settings": timing.model_dump(),
         "budget_s": None,

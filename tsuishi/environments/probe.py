@@ -9,7 +9,7 @@ from tsuishi.base import threads
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.interface import Built, Starter
-from tsuishi.environments.entry import start_workload, why_it_failed
+from tsuishi.environments.entry import framework_of, start_workload, why_it_failed
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
@@ -28,14 +28,15 @@ def ask(
 ) -> tuple[Transcript, str]:
     """The transcript of the experiment, and the reason of its failure; the reason is empty where it finished.
 
-    mounts: as in `start_workload`. on_log: gets all other output, piece by piece.
+    The experiment gets the framework of the environment, too. mounts: as in `start_workload`. on_log: gets all other
+    output, piece by piece.
     """
     started, transcript = time.monotonic(), Transcript()
     process = start_workload(
         starter,
         built,
         checkout.workloads,
-        {"experiment": experiment, **argument},
+        {"experiment": experiment, "framework": framework_of(built.environment), **argument},
         name=f"tsuishi-{experiment}-{built.environment.name}-{time.time_ns()}",
         labels={experiment: built.environment.name},
         seconds=timeout_s,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
-from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Accelerator
@@ -36,7 +36,6 @@ def self_check(
     say(f"{name}: self-check: a matrix product, a convolution and a training step against float64 on the CPU")
     argument = {
         "case": {},
-        "framework": framework_of(ready.environment),
         "accelerator": accelerator,
         "settings": TimingSettings().model_dump(),
         "budget_s": _TIMEOUT_S,

@@ -124,8 +124,10 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
         joules, source = energy(folder, transcript.phases())
         peak_mib = files.sampler.peak_process_memory_mib
         facts = transcript.facts()
-        if order.script and facts.framework:
-            facts = facts.model_copy(update={"versions": bench.ready.versions_of(facts.framework)})
+        if order.script and facts.framework:  # it reports packages only, which must be those of the environment
+            versions = (bench.ready.record.versions or {}).items()
+            known = {name: version for name, version in versions if name == facts.framework}
+            facts = facts.model_copy(update={"versions": known})
         record = _described(order, folder, outcome, started, transcript, facts).model_copy(
             update={
                 "duration_s": round(files.sampler.elapsed_s(), 3),

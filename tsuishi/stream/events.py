@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.redaction import redacted_values
 from tsuishi.results.facts import Facts, Label, Metric, Sample, Scalar
@@ -213,7 +214,7 @@ class EventParser:
 def parse_event(raw: bytes) -> Event | None:
     """The event in a JSON text, with secrets removed; None where the text is not exactly an event."""
     try:
-        values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=files.finite, parse_int=_whole)
         return _EVENT.validate_python(redacted_values(_writable(values)))
     except (ValueError, RecursionError):
         return None
@@ -221,12 +222,6 @@ def parse_event(raw: bytes) -> Event | None:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number for an event")
-
-
-def _finite(text: str) -> float:
-    """A finite number. 1e999 is valid JSON, but tables and trial.json cannot hold it."""
-    number = float(text)
-    return number if math.isfinite(number) else _refuse(text)
 
 
 def _whole(text: str) -> int:

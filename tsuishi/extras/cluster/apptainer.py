@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables, passed_on
+from tsuishi.engines.environment_variables import of_user
+from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables
 from tsuishi.engines.interface import Availability, Built, Launch
 
 _PROGRAMS = ("apptainer", "singularity")
@@ -57,7 +58,7 @@ class ApptainerEngine(ImageFiles):
         return f"{self._version}: --containall, no network, no privileges"
 
     def own_variables(self) -> dict[str, str]:
-        return passed_on(_PASSED)
+        return of_user(_PASSED)
 
     @cached_property
     def _program(self) -> str:

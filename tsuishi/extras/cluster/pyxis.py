@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
+from tsuishi.engines.environment_variables import of_user
 from tsuishi.engines.flattening import flattened, variables_of
-from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables, passed_on
+from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables
 from tsuishi.engines.interface import Availability, Built, Launch
 
 _PASSED = ("PATH", "HOME", "USER", "TMPDIR")
@@ -108,7 +109,7 @@ class PyxisEngine(ImageFiles):
         return f"{self._version}, pyxis: --container-readonly, no network"
 
     def own_variables(self) -> dict[str, str]:
-        return passed_on([*_PASSED, *(name for name in os.environ if name.startswith("SLURM"))])
+        return of_user([*_PASSED, *(name for name in os.environ if name.startswith("SLURM"))])
 
     @cached_property
     def _help(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tsuishi.base.errors import UserError
-from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.probe import ask
 from tsuishi.machine.accelerators import accelerator_for
 from tsuishi.plan.choice import choose
@@ -63,7 +63,6 @@ def _ask(
     accelerator = accelerator_for(ready.environment, session.nvml, session.choice.accelerator)
     argument = {
         "case": {"protocol": "literal"},
-        "framework": framework_of(ready.environment),
         "accelerator": accelerator,
         "settings": {},
         "script": order.content(lambda path: ready.starter.inside(path, mounts[path])),
