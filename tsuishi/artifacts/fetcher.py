@@ -73,11 +73,10 @@ class Fetcher:
         """Every wheel and sdist of the lock, verified, in the lock's order.
 
         Raises UserError where the lock is incomplete; where a package cannot be had, with every source that failed;
-        and, offline, with everything that is missing.
+        and, offline, with the first that is missing.
         """
         self._refuse_open(environment)
         kept = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.pins]
-        self._refuse_missing(environment)
         for path, pin in zip(kept, environment.pins, strict=True):
             if path and (problem := wrong_name(path.name, pin.name, pin.version)):
                 raise UserError(f"{environment.name}: {problem}: remove {str(path.parent)!r} from the cache")
@@ -90,7 +89,6 @@ class Fetcher:
         """Every Debian package of the lock, verified, in the lock's order. Raises UserError as `fetch` does."""
         self._refuse_open(environment)
         kept = [self.cache.verified([deb.sha256], self.say) for deb in environment.debs]
-        self._refuse_missing(environment)
         return [
             path or self._first_good(environment, deb.title, self._deb_places(deb))
             for path, deb in zip(kept, environment.debs, strict=True)
@@ -106,18 +104,13 @@ class Fetcher:
         if refusal := open_refusal(environment):
             raise UserError(f"{environment.name}: {refusal}")
 
-    def _refuse_missing(self, environment: Environment) -> None:
-        missing = self.missing(environment) if self.offline else []
-        if missing:
-            total = len(environment.pins) + len(environment.debs)
-            raise UserError(
-                f"{environment.name}: offline, and {len(missing)} of {total} artefacts are not in the cache: "
-                f"{', '.join(missing)}; fill it with `invoke fetch --env {environment.name}` where there is a network, "
-                f"and carry {self.cache.root} over"
-            )
-
     def _first_good(self, environment: Environment, artefact: str, places: "Iterator[Place | SourceFailed]") -> Path:
         """The file from the first place that has it. Raises UserError with the problems of all places."""
+        if self.offline:
+            raise UserError(
+                f"{environment.name}: offline, and {artefact} is not in the cache: fill it with "
+                f"`invoke fetch --env {environment.name}` where there is a network, and carry {self.cache.root} over"
+            )
         problems: list[str] = []
         for place in places:
             try:
