@@ -119,5 +119,4 @@ def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> d
     if archive is None:
         return planned.session.build(planned.environments)
     names = {environment.name for environment in planned.environments}
-    restored = restore(planned.session, archive, [run], names)
-    return {name: found.ready for name, found in restored.items()}
+    return restore(planned.session, archive, [run], names)

@@ -2,9 +2,8 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from tsuishi.artifacts.cache import Cache
 from tsuishi.artifacts.download import part_lock
@@ -24,26 +23,12 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import Environment, find_environment, without_engine
 
-# How an environment came here: it was here already; from the image in the archive; by a build without network, from
-# packages in the archive or in the cache; by a build that needed the network.
-Way = Literal["here", "image", "packages", "network"]
-
-
-@dataclass(frozen=True)
-class Restored:
-    """An environment of an archive's runs, ready to be entered on this machine.
-
-    `is_same`: whether all its records in the runs have the realised id, or the layers, that it has here.
-    """
-
-    ready: Ready
-    way: Way
-    is_same: bool
+_HERE = "it was here already"
 
 
 def restore(
     session: Session, archive: Path, runs: Sequence[RunDirectory], names: Collection[str] | None = None
-) -> dict[str, Restored]:
+) -> dict[str, Ready]:
     """The environments of runs of an archive, by their names, each ready to be entered; a line says how each came.
 
     archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). names: of the environments that are
@@ -58,26 +43,27 @@ def restore(
         if names is None or record.name in names:
             recorded.setdefault(record.name, []).append(record)
     environments = [_asked(session, archive, records) for records in recorded.values()]
-    ways: dict[str, Way] = {}
+    ways: dict[str, str] = {}  # how each came here, in words
     lacking = []
     for environment in environments:
         ready = session.builder.find(environment)
         if not environment.pinned or (ready and _is_same(ready, recorded[environment.name])):
-            ways[environment.name] = "here"
+            ways[environment.name] = _HERE
         else:
             lacking.append(environment)
     if lacking:
         for name in _loaded(session, archive, lacking, recorded):
-            ways[name] = "image"
+            ways[name] = "from the image in the archive"
         for environment in lacking:
             if environment.name not in ways:
                 here = session.builder.is_built(environment)
-                ways[environment.name] = "here" if here else _other_way(session, archive, environment)
+                ways[environment.name] = _HERE if here else _other_way(session, archive, environment)
     made = session.build(environments)
-    restored = {name: Restored(ready, ways[name], _is_same(ready, recorded[name])) for name, ready in made.items()}
-    for name, what in restored.items():
-        session.screen.say(f"{name}: {_said(what)}")
-    return restored
+    for name, ready in made.items():
+        is_same = _is_same(ready, recorded[name])
+        same = "the same as in the runs" if is_same else "not the same build as in the runs: it was built again"
+        session.screen.say(f"{name}: {ways[name]}; {same}")
+    return made
 
 
 def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]) -> Environment:
@@ -100,6 +86,7 @@ def _advice(name: str) -> str:
 
 
 def _is_same(ready: Ready, records: Iterable[EnvironmentRecord]) -> bool:
+    """Whether all these records in the runs have the realised id, or the layers, that the environment has here."""
     layers = ready.record.image and ready.record.image.layers
     return all(
         record.realised_id == ready.record.realised_id or (layers and record.image and record.image.layers == layers)
@@ -206,26 +193,15 @@ def _content(image: IncomingRecord) -> tuple[list[str], dict[str, str]]:
     return image.image.layers, image.image.labels
 
 
-def _other_way(session: Session, archive: Path, environment: Environment) -> Way:
-    """How an environment without an image in the archive can be made. Raises UserError where it cannot, offline."""
+def _other_way(session: Session, archive: Path, environment: Environment) -> str:
+    """How an environment without an image in the archive is made. Raises UserError where it cannot be, offline."""
     missing = session.builder.missing(environment)
     if not missing:
-        return "packages"
+        return "built from packages, without network"
     if session.settings.offline:
         raise UserError(
             f"{archive}: {environment.name} cannot be made offline: no image of it for this engine is in the archive, "
             f"and neither archive nor cache has {', '.join(missing)}: leave --offline out, or "
             f"`invoke fetch --env {environment.name}` where there is a network"
         )
-    return "network"
-
-
-def _said(restored: Restored) -> str:
-    came = {
-        "here": "it was here already",
-        "image": "from the image in the archive",
-        "packages": "built from packages, without network",
-        "network": "built from its locks, over the network",
-    }[restored.way]
-    same = "the same as in the runs" if restored.is_same else "not the same build as in the runs: it was built again"
-    return f"{came}; {same}"
+    return "built from its locks, over the network"

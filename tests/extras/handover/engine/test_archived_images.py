@@ -21,13 +21,14 @@ from tsuishi.artifacts.cache import Cache
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archives import signature
 from tsuishi.extras.handover.archives.archive_check import unpacked_runs, verify_archive
 from tsuishi.extras.handover.archives.archive_description import environments_of
 from tsuishi.extras.handover.incoming import incoming_image
 from tsuishi.extras.handover.replay import measure, plan_replay
 from tsuishi.extras.handover.replaying import archived_originals, require_containers
-from tsuishi.extras.handover.restoration import Restored, restore
+from tsuishi.extras.handover.restoration import restore
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
@@ -94,7 +95,7 @@ def environment(run: RunDirectory) -> EnvironmentRecord:
     return record
 
 
-def restored(work: Session, path: Path, folder: Path) -> Restored:
+def restored(work: Session, path: Path, folder: Path) -> Ready:
     """The environment of the one run of an archive, brought back."""
     return restore(work, path, unpacked_runs(path, WORDS, made_folder(folder)).runs)["tiny"]
 
@@ -137,23 +138,29 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_rep
     import_archives(work, [another_export(archive, tmp_path)])
     (other,) = elsewhere.images.list(all=True)
     found = restored(work, remade(archive, {name: None}), tmp_path / "without")
-    assert (found.way, found.is_same, found.ready.built.realised_id) == ("here", False, other.id)
+    assert found.built.realised_id == other.id
+    built_again = "not the same build as in the runs: it was built again"
+    assert f"tiny: it was here already; {built_again}\n" in capsys.readouterr().out
     found = restored(work, archive, tmp_path / "runs")
-    assert (found.way, found.is_same) == ("image", True)
-    assert found.ready.built.realised_id == environment(measured[1]).realised_id
+    assert found.built.realised_id == environment(measured[1]).realised_id
     assert "tiny: from the image in the archive; the same as in the runs\n" in capsys.readouterr().out
     original = unpacked_runs(archive, WORDS, made_folder(tmp_path / "original"))
     planned = plan_replay(work, original.runs[0], original.roots[0])
-    again = measure(planned, {"tiny": found.ready}, "replay")
+    again = measure(planned, {"tiny": found}, "replay")
     assert again.run().replays == planned.original
     assert trials(again)["ok"]["status"] == "ok"
     assert environment(again) == environment(measured[1])
-    assert restored(work, archive, tmp_path / "again").way == "here"
-    assert [image.id for image in elsewhere.images.list(all=True)] == [found.ready.built.realised_id]
+    restored(work, archive, tmp_path / "again")
+    assert "tiny: it was here already; the same as in the runs\n" in capsys.readouterr().out
+    assert [image.id for image in elsewhere.images.list(all=True)] == [found.built.realised_id]
 
 
 def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_network(
-    measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path, settings: Settings
+    measured: tuple[Session, RunDirectory],
+    archive: Path,
+    tmp_path: Path,
+    settings: Settings,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     without = remade(archive, dict.fromkeys(software(archive, "images/")))
     client = docker.from_env()
@@ -161,8 +168,8 @@ def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_n
     client.images.remove(tag, force=True)
     changes = {"cache": tmp_path / "cache", "offline": True}
     work = checked_out(tmp_path / "there", Settings(**{**settings.model_dump(), **changes}))
-    found = restored(work, without, tmp_path / "runs")
-    assert (found.way, found.is_same) == ("packages", True)
+    restored(work, without, tmp_path / "runs")
+    assert "tiny: built from packages, without network; the same as in the runs\n" in capsys.readouterr().out
     kept = sorted(path.name.partition("-")[0] for path in Cache(work.settings.cache).root.glob("*/*"))
     assert kept == ["pip", "typing_extensions"]
 
@@ -236,8 +243,7 @@ def test_the_code_of_an_archive_is_run_in_a_container_where_somebody_trusted_sig
     (original,) = archived_originals(work, path, str(key), made_folder(tmp_path / "theirs"))
     planned = plan_replay(original.session, original.run, original.root)
     require_containers(planned)
-    ready = {name: found.ready for name, found in restore(planned.session, path, [original.run]).items()}
-    again = measure(planned, ready, "replay")
+    again = measure(planned, restore(planned.session, path, [original.run]), "replay")
     assert trials(again)["ok"]["status"] == "ok"
     assert environment(again).engine == "docker"
 
