@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from tests.bench import REAL
-from tsuishi.extras.handover.archives.archived_code import archived_checkout
+from tsuishi.extras.handover.replay import archived_checkout
 
 
 def test_the_code_of_an_archive_is_taken_without_its_explanations(tmp_path: Path) -> None:

@@ -1,37 +1,66 @@
-"""The replay of a run on this machine: the trials of its plan, in the same environments, as a new run.
+"""`invoke replay`: the cases of an archive or a run, measured on this machine, and a report of both side by side.
 
-Nothing of the original run is executed: its plan chooses among the trials that this checkout makes (resume.py), and
-workloads and specifications here must be those that it was measured with.
+Without --signer nothing of the original run is executed: its plan chooses among the trials that this checkout makes
+(resume.py), and workloads and specifications here must be those that it was measured with.
 """
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
+from tsuishi.base import files
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
+from tsuishi.base.home import expanded
 from tsuishi.base.units import counted, duration
+from tsuishi.commands.chain import Chain
+from tsuishi.commands.report_runs import report_of
+from tsuishi.commands.run_suite import measured_run
 from tsuishi.environments import provenance
+from tsuishi.environments.build_plan import plan_builds
 from tsuishi.environments.entry import Ready
+from tsuishi.extras.handover.archives import signature
+from tsuishi.extras.handover.archives.member_names import INPUTS
+from tsuishi.extras.handover.restoration import restore
+from tsuishi.extras.handover.runs import unpacked
 from tsuishi.plan.choice import why_not_run
 from tsuishi.plan.outline import Outline
-from tsuishi.plan.planning import Plan, measurable
+from tsuishi.plan.planning import Plan, await_others, measurable
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import Costs
+from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import OriginalRun, RunRecord
+from tsuishi.results.verification import verify
 from tsuishi.run.measuring import as_built
-from tsuishi.run.new_run import run_of_outline
+from tsuishi.run.new_run import require_name, run_of_outline
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
-from tsuishi.specs.environment import Environment, find_environment
+from tsuishi.specs.environment import COMPATIBILITY, Environment, find_environment
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_spec import Trial
+from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE
 
+_CONTAINERS = "docker"
+_UNPACKED = "archive"
 _SHOWN = 5
+
+# The inputs that are taken. The template of a Dockerfile is not: it would be rendered outside of a container.
+_TAKEN = ("suites", "images", "reports/published")
+_NEEDED = (f"suites/{AXES_FILE}", f"suites/{QUANTITIES_FILE}", "suites/workloads/run.py")
+
+
+class Original(NamedTuple):
+    """A verified run, its root, and the session that replays it."""
+
+    run: RunDirectory
+    root: str
+    session: Session
 
 
 @dataclass(frozen=True)
@@ -51,6 +80,111 @@ class Replay:
     @property
     def expected_s(self) -> float:
         return sum(trial.expected_s for trial in self.trials)
+
+
+def replay(chain: Chain) -> None:
+    """Replay the runs of an archive, or a run by its id or path. The chain gets an exit code if a trial failed.
+
+    Raises UserError where the original is not verified, or was measured with other workloads or environments than this
+    checkout has. With the option `signer`, an archive's own suites and workloads are run, in containers.
+    """
+    session, options = chain.session, chain.options
+    require_name(options.text("name"))
+    original = options.text("original")
+    archive = path if (path := expanded(original)).is_file() else None
+    with files.private_folder() as folder:
+        if archive:
+            originals = archived_originals(session, archive, options.text("signer"), folder)
+        elif options.has("signer"):
+            raise UserError("--signer goes with an archive: runs by themselves are not signed")
+        else:
+            originals = [_own(session, original)]
+        planned = [plan_replay(each.session, each.run, each.root) for each in originals]
+        for each in planned:
+            if options.has("signer"):
+                require_containers(each)
+            if not chain.only_plans:
+                builds = plan_builds(each.session.builder, each.environments, session.history)
+                await_others(each.session, builds, measures=True)
+            _say(each)
+        if chain.only_plans:
+            return
+        made = []
+        for found, each in zip(originals, planned, strict=True):
+            ready = _environments(each, found.run, archive)
+            made.append(measured_run(chain, partial(measure, each, ready, options.text("name") or "replay")))
+        report_of(chain, [*(found.run for found in originals), *made])
+
+
+def archived_originals(session: Session, archive: Path, signer: str, folder: Path) -> list[Original]:
+    """The runs of an archive. signer: a public key or a file of allowed signers; one of them must have signed.
+
+    Raises UserError where none of them did, and where the session names an engine without containers.
+    """
+    found = unpacked(session, archive, folder / _UNPACKED)
+    runs = zip(found.runs, found.roots, strict=True)
+    if not signer:
+        return [Original(run, root, session) for run, root in runs]
+    if not signature.signers(archive, found.root, expanded(signer)):
+        raise UserError(f"{archive}: no signer in {signer} has signed it: its code is not run")
+    if session.settings.engine not in ("auto", _CONTAINERS):
+        raise UserError(f"the code of an archive runs in containers only, not with --engine {session.settings.engine}")
+    in_containers = session.settings.model_copy(update={"engine": _CONTAINERS})
+    originals = []
+    for number, (run, root) in enumerate(runs):
+        into = folder / f"code-{number}"
+        theirs = archived_checkout(archive, folder / _UNPACKED, run.run().run_id, into, session.checkout)
+        originals.append(Original(run, root, replace(session, checkout=theirs, settings=in_containers)))
+    session.screen.say(f"{archive}: its own suites and workloads are run, in containers: {signer} names who signed it")
+    return originals
+
+
+def archived_checkout(archive: Path, content: Path, run_id: str, into: Path, ours: Checkout) -> Checkout:
+    """The inputs of a run as a checkout in the new folder `into`.
+
+    content: the folder into which the archive was unpacked when it was verified. Templates, and the facts about GPUs,
+    are those of our checkout. Raises UserError where the archive does not hold all inputs of the run.
+    """
+    inputs = content / INPUTS / run_id
+    if missing := [name for name in _NEEDED if not (inputs / name).is_file()]:
+        raise UserError(
+            f"{archive}: it does not hold the code of run {run_id} ({', '.join(missing)}); `left_out` in its "
+            "archive.json says why"
+        )
+    for name in _TAKEN:
+        (inputs / name).mkdir(parents=True, exist_ok=True)
+        # Explanations run outside of containers, too.
+        shutil.copytree(inputs / name, into / name, ignore=shutil.ignore_patterns("explanations"))
+    shutil.copy(ours.images / COMPATIBILITY, into / "images")
+    (into / "templates").symlink_to(ours.templates)
+    return Checkout(into)
+
+
+def require_containers(planned: Replay) -> None:
+    """Raise UserError where an environment of a replay would be entered without a container."""
+    engines = planned.session.builder.engines
+    for environment in planned.environments:
+        if engines.chosen_for(environment).name != _CONTAINERS:
+            raise UserError(
+                f"the code of an archive runs in containers only, and {environment.name} is not a container"
+            )
+
+
+def _own(session: Session, name: str) -> Original:
+    """The verified run by its id or path."""
+    run = directory.open_run(session.settings.results, name)
+    found = verify(run, session.words)
+    if not found.is_verified:
+        raise UserError(f"{found.faults[0]}; `invoke verify --run {name}` names every fault")
+    return Original(run, found.root, session)
+
+
+def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> dict[str, Ready]:
+    """The environments of a replay by name, ready to be entered: from the archive, if it holds them."""
+    if archive is None:
+        return planned.session.build(planned.environments)
+    names = {environment.name for environment in planned.environments}
+    return restore(planned.session, archive, [run], names)
 
 
 def plan_replay(given: Session, run: RunDirectory, root: str) -> Replay:
@@ -93,33 +227,33 @@ def plan_replay(given: Session, run: RunDirectory, root: str) -> Replay:
     )
 
 
-def say(replay: Replay) -> None:
+def _say(planned: Replay) -> None:
     """Print what a replay measures."""
-    session, names = replay.session, [environment.name for environment in replay.environments]
-    for name, reason in replay.left_out.items():
+    session, names = planned.session, [environment.name for environment in planned.environments]
+    for name, reason in planned.left_out.items():
         session.screen.say(f"left out: {name}: {reason}")
     within_s = session.clock.within_s
-    how_long = f"about {duration(replay.expected_s)}" if within_s is None else f"at most {duration(within_s)}"
-    trials = counted(len(replay.trials), "trial")
-    session.screen.say(f"replay of run {replay.original.run_id}: {trials} in {', '.join(names)}, {how_long}")
+    how_long = f"about {duration(planned.expected_s)}" if within_s is None else f"at most {duration(within_s)}"
+    trials = counted(len(planned.trials), "trial")
+    session.screen.say(f"replay of run {planned.original.run_id}: {trials} in {', '.join(names)}, {how_long}")
 
 
-def measure(replay: Replay, ready: Mapping[str, Ready], name: str) -> RunDirectory:
+def measure(planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirectory:
     """Measure a replay as a new run with `name` in its id. ready: its environments, by name.
 
     Without a time, every trial is measured once; within a time, the questions of the original run get as many trials
     as there is time for.
     """
-    session, recorded = replay.session, replay.recorded
+    session, recorded = planned.session, planned.recorded
     asked = tuple(question for question in recorded.questions if {*question.environments} <= {*ready})
-    plan = Plan(replay.environments, replay.expected_s, tuple(each.id for each in asked), replay.left_out)
-    return run_of_outline(session, name, plan, ready, _outline(replay, ready, asked), original=replay.original)
+    plan = Plan(planned.environments, planned.expected_s, tuple(each.id for each in asked), planned.left_out)
+    return run_of_outline(session, name, plan, ready, _outline(planned, ready, asked), original=planned.original)
 
 
-def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:
-    if replay.session.clock.within_s is None:
-        return Outline(Matrix({}, {}, ()), asked, (), replay.trials, Costs({}, {}, 1))
-    matrix = measurable(replay.session, [as_built(environment) for environment in ready.values()], ready)
+def _outline(planned: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:
+    if planned.session.clock.within_s is None:
+        return Outline(Matrix({}, {}, ()), asked, (), planned.trials, Costs({}, {}, 1))
+    matrix = measurable(planned.session, [as_built(environment) for environment in ready.values()], ready)
     return Outline(matrix, asked, (), (), Costs({}, {}, 1))
 
 

@@ -58,9 +58,9 @@ def replay(ctx: "ChainContext") -> None:
 
     It runs the suites and workloads of this checkout, and stops where they differ from those of the run.
     """
-    from tsuishi.extras.handover import replaying
+    from tsuishi.extras.handover import replay
 
-    replaying.replay(ctx.chain)
+    replay.replay(ctx.chain)
 
 
 @task

@@ -26,8 +26,7 @@ from tsuishi.extras.handover.archives import signature
 from tsuishi.extras.handover.archives.archive_check import unpacked_runs, verify_archive
 from tsuishi.extras.handover.archives.archive_description import environments_of
 from tsuishi.extras.handover.incoming import incoming_image
-from tsuishi.extras.handover.replay import measure, plan_replay
-from tsuishi.extras.handover.replaying import archived_originals, require_containers
+from tsuishi.extras.handover.replay import archived_originals, measure, plan_replay, require_containers
 from tsuishi.extras.handover.restoration import restore
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
