@@ -132,14 +132,10 @@ class _Packing:
 
     def _add_software(self, bundle: Bundle, runs: Sequence[RunDirectory]) -> None:
         records = archive_description.environments_of(runs)
-        found = []
         if "with_images" in self.wanted:
-            found.append(archived_software.images(self._session, records, self._folder / "exports"))
+            archived_software.images(self._session, records, self._folder / "exports", bundle, self.left_out)
         if "with_artifacts" in self.wanted:
-            found.append(archived_software.artifacts(self._session, records))
-        for software in found:
-            bundle.files |= software.files
-            self.left_out += software.missing
+            archived_software.artifacts(self._session, records, bundle, self.left_out)
 
     def _record(self, verified: Sequence[Verification], authors: tuple[str, ...]) -> ArchiveRecord:
         return ArchiveRecord(
