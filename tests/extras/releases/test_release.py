@@ -18,8 +18,7 @@ from tsuishi.artifacts.pip_configuration import Sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.extras.releases.release import labelled
-from tsuishi.extras.releases.release_lock import resolve_release
+from tsuishi.extras.releases.release import labelled, resolve_release
 from tsuishi.locking.resolve import Locker, NewLock
 from tsuishi.specs.environment import read_environment
 

@@ -33,7 +33,7 @@ def lock(chain: "Chain") -> bool:
             "a release is made by --like and --release, without --env: invoke lock --like tf2-cpu --release 2.16.2"
         )
     from tsuishi.commands.build import locker, write_lock
-    from tsuishi.extras.releases.release_lock import resolve_release
+    from tsuishi.extras.releases.release import resolve_release
     from tsuishi.specs.environment import named_environments
 
     for name, path in named_environments(chain.session.checkout.images, (like,)).items():
