@@ -14,7 +14,7 @@ def _on_slurm() -> Executor:
 
 
 def _slurm_nodes(settings: Settings) -> Nodes:
-    from tsuishi.extras.cluster.nodes import SlurmNodes
+    from tsuishi.extras.cluster.node_gpus import SlurmNodes
 
     return SlurmNodes(settings)
 

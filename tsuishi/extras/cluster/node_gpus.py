@@ -1,4 +1,4 @@
-"""The GPUs of a cluster's nodes, as a job of seconds found them on a node.
+"""The nodes of Slurm, as a plan has to know them, and their GPUs, as a job of seconds found them on a node.
 
 `python -m tsuishi.extras.cluster.node_gpus` is that job: it prints the GPUs that Slurm gave it, as JSON. Login nodes
 often have none, and a plan has to know which GPUs there are, and how many a trial gets.
@@ -8,14 +8,18 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.base.units import counted
 from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.extras.cluster.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.machine.gpus import Gpu, Nvml
+
+if TYPE_CHECKING:
+    from tsuishi.plan.trials import PlannedTrial
 
 # Nodes of a cluster change rarely: the answer is kept for a week.
 _KEPT_S = 7 * 86400.0
@@ -54,6 +58,38 @@ class NodeGpus(Nvml):
 
     def processes(self, index: int) -> dict[int, float | None]:
         return {}
+
+
+class SlurmNodes:
+    """The nodes that the settings ask Slurm for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._own = settings, of_cluster(settings)
+
+    @property
+    def id(self) -> str:
+        own = self._own
+        return f"slurm-{toml.digest([own.slurm_partition, own.slurm_gres, own.slurm_constraint])}"
+
+    def nvml(self, accelerator: str, say: Callable[[str], None]) -> NodeGpus:
+        return of_nodes(self._settings, accelerator, say)
+
+    def at_once(self) -> int:
+        try:
+            return max(1, min(self._own.slurm_at_once, Slurm().nodes(self._own.slurm_partition)))
+        except NoAnswer as silent:
+            raise UserError(f"Slurm does not answer: {silent}: wait until it does") from silent
+
+    def expected(self, planned: Sequence["PlannedTrial"], gpus: Sequence[Gpu]) -> str:
+        """gpus: of a job, whether its case uses them or not."""
+        started = [trial for trial in planned if not trial.unsupported]
+        node_h = sum(trial.expected_s * trial.case.nodes for trial in started) / 3600
+        gpu_h = node_h * len(gpus)
+        most_h = sum(trial.timeout_s * trial.case.nodes for trial in started) / 3600
+        return (
+            f"Slurm: {counted(len(started), 'trial')}, at most {self._own.slurm_at_once} at once: {node_h:.2f} "
+            f"node-hours and {gpu_h:.2f} GPU-hours expected, at most {most_h:.1f} node-hours"
+        )
 
 
 def of_nodes(given: Settings, accelerator: str, say: Callable[[str], None]) -> NodeGpus:
