@@ -35,7 +35,7 @@ class NodeGpus(Nvml):
         self._driver: str | None = found["driver"]
         self._links: list[dict[str, Any]] = found.get("links", [])
         self.why_not = str(found["why_not"])
-        self.unreadable = {}
+        self.unreadable, self._handles = {}, {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -52,12 +52,6 @@ class NodeGpus(Nvml):
 
     def links(self) -> list[dict[str, Any]]:
         return self._links
-
-    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        return []
-
-    def processes(self, index: int) -> dict[int, float | None]:
-        return {}
 
 
 class SlurmNodes:
