@@ -19,6 +19,7 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.history import History
 from tsuishi.results.records import EnvironmentRecord, MachineRecord, WorkloadRecord
 from tsuishi.results.same_machine import is_like
+from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.experiment import ScriptOrder
 
@@ -56,6 +57,13 @@ def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Chec
     recipes = {VenvEngine.name: venv.RECIPE, HostEngine.name: host.RECIPE}
     recipe = recipes.get(record.engine or "") or checkout.dockerfile.read_text(encoding="utf-8")
     return environment.spec_id(recipe) == record.spec_id
+
+
+def asked_files(checkout: Checkout, name: str) -> dict[str, Path]:
+    """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
+    spec = checkout.images / f"{name}.toml"
+    parts = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
+    return {part.relative_to(checkout.root).as_posix(): part for part in parts}
 
 
 def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:

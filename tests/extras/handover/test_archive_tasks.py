@@ -12,7 +12,7 @@ from tests.extras.handover.archived import files_of
 from tests.job import invoke
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, listed, listed_example
 from tsuishi.base.checkout import Checkout
-from tsuishi.environments.provenance import is_asked, workload_record
+from tsuishi.environments.provenance import workload_record
 from tsuishi.extras.handover.archives.run_inputs import RunInputs
 from tsuishi.results.records import WorkloadRecord
 
@@ -165,7 +165,7 @@ def test_inputs_are_those_of_the_commit_of_the_run(tmp_path: Path) -> None:
     (checkout.suites / "a.toml").write_text("a later suite")
     of_engine = {"used.docker": "torch 1.1.0"}
     run = SyntheticRun(tmp_path / RUN_ID, frameworks=of_engine, git={"commit": commit, "dirty": False})
-    inputs = RunInputs(run.finish(), checkout, is_asked)
+    inputs = RunInputs(run.finish(), checkout)
     assert {name: text.decode() for name, text in inputs.files.items()} == {
         "suites/a.toml": "suite", "suites/workloads/run.py": "run", "reports/published/a.toml": "source",
         "templates/Dockerfile.j2": "template", "images/used.toml": "used"}  # fmt: skip
@@ -181,7 +181,7 @@ def test_tables_of_suites_that_did_not_run_are_left_out(tmp_path: Path) -> None:
     state = {"commit": git(checkout.root, "rev-parse", "HEAD"), "dirty": False}
     run = SyntheticRun(tmp_path / RUN_ID, git=state)
     run.add(conv2d_case(devices=3), TORCH, [("first_run", 0, 1, 840, 0.9)])
-    folders = {str(Path(name).parent) for name in RunInputs(run.finish(), checkout, is_asked).files}
+    folders = {str(Path(name).parent) for name in RunInputs(run.finish(), checkout).files}
     assert "reports/published/ran" in folders
     assert "reports/published/other" not in folders
 
@@ -195,7 +195,7 @@ def test_without_a_known_commit_there_are_only_files_whose_digests_agree(tmp_pat
     checkout = checkout_of(tmp_path / "checkout")
     run = SyntheticRun(tmp_path / RUN_ID, git=git_record)
     run.directory.add(workload_record(checkout.workloads, "a"))
-    inputs = RunInputs(run.finish(), checkout, is_asked)
+    inputs = RunInputs(run.finish(), checkout)
     assert list(inputs.files) == ["suites/workloads/run.py"]
     assert inputs.missing[0].startswith("suites, axes and sources: run.json names no commit without changes")
 
@@ -209,7 +209,7 @@ def test_the_files_of_a_script_are_inputs_and_what_lies_elsewhere_is_none(tmp_pa
     digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("theirs", "other", "run")}
     files = {"../theirs/theirs.py": digests["theirs"], "../../../other.py": digests["other"], "run.py": digests["run"]}
     run.directory.add(WorkloadRecord(workload="script", files=files))
-    inputs = RunInputs(run.finish(), checkout, is_asked)
+    inputs = RunInputs(run.finish(), checkout)
     assert inputs.files == {"suites/theirs/theirs.py": b"theirs", "suites/workloads/run.py": b"run"}
     assert "workload script: 1 files differ from those of the run" in inputs.missing
 
@@ -219,7 +219,7 @@ def test_a_workload_that_was_altered_since_is_no_input(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / RUN_ID, git=None)
     run.directory.add(workload_record(checkout.workloads, "a"))
     (checkout.workloads / "run.py").write_text("another")
-    inputs = RunInputs(run.finish(), checkout, is_asked)
+    inputs = RunInputs(run.finish(), checkout)
     assert inputs.files == {}
     assert "workload a: 1 files differ from those of the run" in inputs.missing
 

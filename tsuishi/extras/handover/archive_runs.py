@@ -11,7 +11,6 @@ from tsuishi.base import files, seals, units
 from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded, home
 from tsuishi.commands.chain import Chain
-from tsuishi.environments import provenance
 from tsuishi.extras.handover import archived_software
 from tsuishi.extras.handover.archives import archive_check, archive_description, signature
 from tsuishi.extras.handover.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
@@ -125,7 +124,7 @@ class _Packing:
         return copy, self._verified(copy)
 
     def _inputs(self, run: RunDirectory) -> Iterator[tuple[str, bytes]]:
-        inputs = RunInputs(run, self._session.checkout, provenance.is_asked)
+        inputs = RunInputs(run, self._session.checkout)
         self.left_out += [f"inputs of run {run.id}: {why}" for why in inputs.missing]
         for name, text in inputs.files.items():
             yield f"{INPUTS}/{run.id}/{name}", text

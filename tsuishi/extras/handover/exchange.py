@@ -19,11 +19,11 @@ from tsuishi.engines.docker.labels import OCI, facts_of
 from tsuishi.engines.image_files import ImageFiles, ImageMark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
+from tsuishi.environments.provenance import asked_files
 from tsuishi.extras.handover.incoming import (
     NOTES,
     RECORD,
     IncomingImage,
-    asked_files,
     counted,
     incoming_image,
     require_room,

@@ -27,8 +27,8 @@ from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Progress
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.flattening import config_of
+from tsuishi.environments.provenance import asked_files
 from tsuishi.machine import disk
-from tsuishi.specs.debian import apt_lock
 
 if TYPE_CHECKING:
     from tsuishi.engines.docker.engine import DockerEngine
@@ -217,13 +217,6 @@ def temporary_room(cache: Path) -> AbstractContextManager[Path]:
 def require_room(*needs: tuple[Path | None, int]) -> None:
     """Raise UserError where a disk has too little room. needs: (place, bytes); None is an unknown place."""
     disk.require(needs, "or choose another disk")
-
-
-def asked_files(checkout: Checkout, name: str) -> dict[str, Path]:
-    """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
-    spec = checkout.images / f"{name}.toml"
-    parts = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
-    return {part.relative_to(checkout.root).as_posix(): part for part in parts}
 
 
 def counted(pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:

@@ -10,18 +10,17 @@ import hashlib
 import posixpath
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
-from pathlib import Path
 
 from tsuishi.base.checkout import Checkout, NoRepository, git
 from tsuishi.base.errors import UserError
+from tsuishi.environments.provenance import asked_files, is_asked
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import Environment, find_environment, without_engine
+from tsuishi.specs.environment import find_environment, without_engine
 from tsuishi.specs.source import FILE
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
@@ -29,14 +28,10 @@ _INPUTS = ("suites", "reports/published", "templates/Dockerfile.j2")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-# Whether a record is of an environment of this checkout, as it is asked for now.
-IsAsked = Callable[[EnvironmentRecord, Environment, Checkout], bool]
-
-
 class RunInputs:
     """The inputs of a run. `files`: their content, by place in a checkout; `missing`: a line for each missing input."""
 
-    def __init__(self, run: RunDirectory, checkout: Checkout, is_asked: IsAsked) -> None:
+    def __init__(self, run: RunDirectory, checkout: Checkout) -> None:
         records = [run.record(path.stem) for path in run.record_files()]
         environments = [record for record in records if isinstance(record, EnvironmentRecord)]
         ran = {str(record.root.get(SUITE)) for record in records if isinstance(record, CaseRecord)}
@@ -47,19 +42,18 @@ class RunInputs:
         if not self.files:
             self.missing.append("suites, axes and sources: run.json names no commit without changes that is here")
             for environment in environments:
-                self._add_environment(environment, checkout, is_asked)
+                self._add_environment(environment, checkout)
         for record in records:
             if isinstance(record, WorkloadRecord):
                 self._add_workload(record, checkout)
 
-    def _add_environment(self, record: EnvironmentRecord, checkout: Checkout, is_asked: IsAsked) -> None:
+    def _add_environment(self, record: EnvironmentRecord, checkout: Checkout) -> None:
         """Add spec, locks and template of an environment, where they give its spec id."""
         try:
             here = find_environment(checkout.images, record.name)
             if here and is_asked(record, here, checkout):
-                spec = checkout.images / f"{here.made_as}.toml"
-                paths = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
-                self.files |= {_name(path, checkout): path.read_bytes() for path in paths if path.exists()}
+                paths = asked_files(checkout, here.made_as)
+                self.files |= {name: path.read_bytes() for name, path in paths.items() if path.exists()}
                 return
         except UserError:
             pass
@@ -97,10 +91,6 @@ def _is_of_others(name: str, content: bytes, ran: Set[str]) -> bool:
 def place_of(file: str) -> str:
     """The place in a checkout of a file that the record of a workload names."""
     return posixpath.normpath(f"suites/workloads/{file}")
-
-
-def _name(path: Path, checkout: Checkout) -> str:
-    return path.relative_to(checkout.root).as_posix()
 
 
 def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[str]) -> Iterator[tuple[str, bytes]]:
