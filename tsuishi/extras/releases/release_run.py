@@ -6,16 +6,14 @@ Environments are built when the search first needs them. A round counts only if 
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Protocol
 
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.extras.releases.bisection import Bisection
-from tsuishi.extras.releases.release_changes import SearchResult
 from tsuishi.extras.releases.release_question import ReleaseQuestion
 from tsuishi.extras.releases.survey import Survey
 from tsuishi.plan import trials
@@ -38,16 +36,7 @@ from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.statuses import INTERRUPTED, OK
 from tsuishi.specs.trial_spec import Trial, Value
 
-
-class ReleaseSearch(Protocol):
-    """A search that asks for rounds: bisection.py, survey.py."""
-
-    def wanted(self) -> tuple[str, ...]: ...
-    def add(self, values: Mapping[str, float | None]) -> None: ...
-    @property
-    def fewest_trials(self) -> int: ...
-    @property
-    def result(self) -> SearchResult: ...
+ReleaseSearch = Bisection | Survey
 
 
 @dataclass
