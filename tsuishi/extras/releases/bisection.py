@@ -13,7 +13,7 @@ search finds one of these changes. survey.py visits all releases instead.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -104,7 +104,7 @@ class Bisection:
         return self.releases[-1]
 
     def _judge_ends(self) -> None:
-        size = self._contrast({self._new: 1.0, self._old: -1.0})
+        size = weighted(self._rounds, {self._new: 1.0, self._old: -1.0})
         (decision,) = decide([difference(size, len(self._rounds))], _ENDS)
         if decision.against:
             self._direction = math.copysign(1.0, size.value)
@@ -116,7 +116,7 @@ class Bisection:
             self._end("undecided")
 
     def _judge_side(self) -> None:
-        side = self._contrast({self._candidate: 1.0, self._old: -0.5, self._new: -0.5})
+        side = weighted(self._rounds, {self._candidate: 1.0, self._old: -0.5, self._new: -0.5})
         if side.p_outside(NO_DIFFERENCE) <= self._side_error() * share_of_look(len(self._rounds)):
             place = list(self.releases).index(self._candidate)
             if side.value * self._direction > 0:
@@ -132,7 +132,7 @@ class Bisection:
 
     def _judge_size(self) -> None:
         older, newer = self.bounds
-        size = self._contrast({newer: 1.0, older: -1.0})
+        size = weighted(self._rounds, {newer: 1.0, older: -1.0})
         self._change = self._between_bounds(size, _SIZE * share_of_look(len(self._rounds)))
         if self._change.is_sharp or len(self._rounds) >= LOOKS[-1]:
             self._end("changed")
@@ -160,6 +160,3 @@ class Bisection:
     def _between_bounds(self, size: Contrast, level: float) -> ReleaseChange:
         older, newer = self.bounds
         return ReleaseChange(older, newer, size, level, tuple(self.releases[self._low + 1 : self._high]))
-
-    def _contrast(self, weights: Mapping[str, float]) -> Contrast:
-        return weighted(self._rounds, weights)

@@ -1,6 +1,6 @@
 """The question of a search for the release that changed a value: a case, a quantity, and releases of a framework."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -79,8 +79,8 @@ def releases_between(session: Session, first: str, last: str) -> tuple[Environme
     ends = tuple(map(read_environment, named_environments(images, (first, last)).values()))
     _check_ends(session, ends)
     chosen: dict[str, Environment] = {}
-    known = sorted(map(read_environment, known_environments(images).values()), key=_preference(first, last))
-    for environment in known:
+    known = map(read_environment, known_environments(images).values())
+    for environment in sorted(known, key=lambda each: (each.name not in (first, last), not each.default, each.name)):
         if environment.release not in chosen and _lies_between(environment, ends):
             if why := session.builder.engines.refusal(environment):
                 session.screen.say(f"left out: {environment.name}: {why}")
@@ -117,7 +117,3 @@ def _lies_between(environment: Environment, ends: Sequence[Environment]) -> bool
 
 def _order(environment: Environment) -> tuple[str, Version]:
     return str(environment.released), Version(environment.release)
-
-
-def _preference(first: str, last: str) -> Callable[[Environment], tuple[bool, bool, str]]:
-    return lambda each: (each.name not in (first, last), not each.default, each.name)
