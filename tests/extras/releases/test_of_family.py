@@ -5,17 +5,21 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_tasks import invoke
-from tests.plan.test_trials import Gpus, builder
+from tests.plan.test_trials import Gpus
 from tests.run.test_sampler import NoGpus
+from tests.sessions import seeing
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.extras.releases.of_family import releases_here
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.extras.releases.of_family import with_releases
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
 from tsuishi.specs.environment import COMPATIBILITY
 
 
-def test_a_family_is_its_releases_by_date_that_compute_here(tmp_path: Path) -> None:
+def test_a_family_is_its_releases_by_date_that_compute_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkout = Checkout(tmp_path)
     checkout.images.mkdir()
     checkout.templates.symlink_to(Checkout().templates)
@@ -34,8 +38,10 @@ def test_a_family_is_its_releases_by_date_that_compute_here(tmp_path: Path) -> N
         )
 
     def names(family: str, nvml: Nvml) -> tuple[list[str], list[str]]:
-        found = releases_here(builder(checkout, engine="host"), checkout, Choice(), nvml, family)
-        return [each.name for each in found.environments], list(found.left_out)
+        session = Session(Settings(cache=tmp_path / "cache", engine="host"), Choice(), Screen(), checkout)
+        found = with_releases(seeing(session, nvml=nvml), family)
+        left_out = [line.split(": ")[0].removeprefix("without ") for line in capsys.readouterr().out.splitlines()]
+        return [*found.choice.environments], left_out
 
     assert names("f", NoGpus()) == (["old", "new"], [])
     assert names("f", Gpus("7.0")) == (["old-for-gpus-too", "for-gpus", "new"], [])

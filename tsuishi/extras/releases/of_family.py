@@ -2,32 +2,20 @@
 
 from dataclasses import replace
 
-from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.environments.builder import Builder
-from tsuishi.machine.gpus import Nvml
-from tsuishi.plan.choice import Choice, UsableEnvironments, computing, usable
+from tsuishi.plan.choice import computing, usable
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import read_environments
 
 
 def with_releases(session: Session, family: str) -> Session:
-    """The session with the releases of a family as environments; a line for each release that cannot be used here."""
-    found = releases_here(session.builder, session.checkout, session.choice, session.nvml, family)
-    for name, reason in found.left_out.items():
-        session.screen.say(f"without {name}: {reason}")
-    return replace(
-        session, choice=replace(session.choice, environments=tuple(each.name for each in found.environments))
-    )
-
-
-def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
-    """The releases of a family, by date, that this machine can make and run on its accelerator.
+    """The session with the releases of a family, by date, as environments; a line for each that cannot be used here.
 
     Of several environments of a release, those for GPUs too are left out where only CPUs compute.
     Raises UserError for an unknown family, and where no release can be used.
     """
-    every, on = read_environments(checkout.images), computing(choice, nvml)
+    choice, nvml = session.choice, session.nvml
+    every, on = read_environments(session.checkout.images), computing(choice, nvml)
     known = sorted({environment.family for environment in every if environment.family})
     if family not in known:
         raise unknown("family", family, known)
@@ -35,7 +23,9 @@ def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nv
     for_cpus = {each.released for each in able if each.accelerators == ("cpu",)}
     releases = [each for each in able if on == "cuda" or each.cuda is None or each.released not in for_cpus]
     releases.sort(key=lambda each: (str(each.released), each.name))
-    found = usable(builder, checkout, choice, nvml, releases, to_run=True)
+    found = usable(session.builder, session.checkout, choice, nvml, releases, to_run=True)
     if not found.environments:
         raise UserError(f"no release of {family} can be used here: {found.reasons or f'none computes on {on}'}")
-    return found
+    for name, reason in found.left_out.items():
+        session.screen.say(f"without {name}: {reason}")
+    return replace(session, choice=replace(choice, environments=tuple(each.name for each in found.environments)))
