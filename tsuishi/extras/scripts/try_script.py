@@ -4,21 +4,28 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from tsuishi.artifacts import datasets
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
+from tsuishi.environments.entry import Ready
+from tsuishi.environments.probe import ask
 from tsuishi.extras.scripts import notebooks
 from tsuishi.extras.scripts.proposals import Doubt, Proposal, lines_of, proposals, suite_text
-from tsuishi.extras.scripts.script_output import output_of
+from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
-from tsuishi.specs.experiment import WORKLOAD, Experiment, ExperimentData, ExperimentFile
+from tsuishi.plan.trials import with_its_data
+from tsuishi.specs.experiment import WORKLOAD, Experiment, ExperimentData, ExperimentFile, ScriptOrder, lacking
 from tsuishi.specs.suite import read_suite
 
 _TIMEOUT_S = 600.0
 _FIRST_LINES = 5
+# Of the output, which may be endless.
+_MOST_BYTES = 4 << 20
 # The argument of the workload, which names every file, is at most 128 KiB long.
 _MOST_FILES = 300
 # The folder of suites/ that no script may have.
@@ -69,9 +76,9 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     )
     _refuse_others(folder, suite)
     timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
-    output, words = output_of(session, experiment, folder, beside, timeout_s), session.words
-    lines = lines_of(output.printed)
-    proposed, doubts = proposals(lines, {*words.quantities, *words.axes}, suite.stem, output.wall_s)
+    printed, wall_s = _output(session, experiment, folder, beside, timeout_s)
+    lines, words = lines_of(printed), session.words
+    proposed, doubts = proposals(lines, {*words.quantities, *words.axes}, suite.stem, wall_s)
     _say(session, lines, proposed, doubts)
     for file in experiment.every_file:
         _copy(folder / file.path, suite.parent / file.path)
@@ -84,6 +91,58 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     then = f"invoke build run-suite report --suite {suite.stem}"
     session.screen.say(f"then: {then} --profile quick --env {environment}")
     session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")
+
+
+def _output(
+    session: Session, experiment: Experiment, folder: Path, beside: Path, timeout_s: float
+) -> tuple[bytes, float]:
+    """What the script prints, at most _MOST_BYTES of it, and its seconds. Raises UserError where it fails.
+
+    folder: that of its files, as suites/ will have them. beside: the folder that they come from.
+    """
+    chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
+    (ready,) = session.build(chosen).values()
+    output = bytearray()
+
+    def keep(piece: bytes) -> None:
+        output.extend(piece[: _MOST_BYTES - len(output)])
+
+    asked = ScriptOrder(
+        folder=folder.absolute(),
+        files=experiment.every_file,
+        command=tuple(experiment.filled(word, {}) for word in experiment.command),
+        variables={},
+        patterns=(),
+        numerals={},
+        data=experiment.data,
+    )
+    order = with_its_data(asked, session.settings.cache)
+    if open_to_it := ready.without_walls(Path(experiment.script).name):
+        session.screen.say(open_to_it)
+    wall_s, why_not = _ask(session, ready, order, timeout_s, keep)
+    if why_not:
+        why_not += lacking(why_not, beside, ready.environment)
+        raise UserError(f"{Path(experiment.script).name} in {ready.environment.name}: {why_not}; nothing is written")
+    return bytes(output), wall_s
+
+
+def _ask(
+    session: Session, ready: Ready, order: ScriptOrder, timeout_s: float, keep: Callable[[bytes], None]
+) -> tuple[float, str]:
+    """Start the script and wait for its end. Returns its seconds, and why it failed; empty where it did not."""
+    mounts = order.mounts()
+    accelerator = accelerator_for(ready.environment, session.nvml, session.choice.accelerator)
+    argument = {
+        "case": {"protocol": "literal"},
+        "accelerator": accelerator,
+        "settings": {},
+        "script": order.content(lambda path: ready.starter.inside(path, mounts[path])),
+    }
+    gpus = tuple(session.nvml.gpus[:1]) if accelerator == "cuda" else ()
+    transcript, why_not = ask(
+        ready.starter, ready.built, session.checkout, WORKLOAD, argument, timeout_s, gpus, mounts=mounts, on_log=keep
+    )
+    return sum((phase.end_s or phase.begin_s) - phase.begin_s for phase in transcript.phases()), why_not
 
 
 def _say(session: Session, lines: list[str], proposed: list[Proposal], doubts: list[Doubt]) -> None:
