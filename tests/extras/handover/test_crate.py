@@ -13,9 +13,9 @@ from rocrate_validator.models import Severity
 from tests.extras.handover.archived import files_of, packed, rewritten
 from tests.synthetic_run import listed_example
 from tsuishi.base.errors import UserError
-from tsuishi.extras.handover.archives.archive_description import described
+from tsuishi.extras.handover.archives.archive_description import About
 from tsuishi.extras.handover.archives.citation import authors_of, citation
-from tsuishi.extras.handover.archives.crate import About, metadata
+from tsuishi.extras.handover.archives.crate import metadata
 from tsuishi.extras.handover.archives.member_names import CRATE, MANIFEST
 
 CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -72,7 +72,7 @@ def archive(tmp_path: Path) -> Path:
     run = listed_example(tmp_path / "20261121-080000-example")
     packed(tmp_path / "archive.zip", [run])
     names = [*files_of(tmp_path / "archive.zip"), MANIFEST]
-    return rewritten(tmp_path / "archive.zip", {CRATE: metadata(ABOUT, [described(run)], names)})
+    return rewritten(tmp_path / "archive.zip", {CRATE: metadata(ABOUT, [run], names)})
 
 
 def test_an_archive_is_a_valid_crate(archive: Path, shelf: None) -> None:

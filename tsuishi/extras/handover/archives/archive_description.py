@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from tsuishi.base.toml import Record
 from tsuishi.extras.handover.archives.citation import Author
-from tsuishi.extras.handover.archives.crate import About, DescribedRun
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 
@@ -20,11 +20,21 @@ _TIME, _CRATE_TIME = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00"
 _NO_DATE = "1970-01-01"
 
 
-def described(run: RunDirectory) -> DescribedRun:
-    """A run for the metadata of its archive."""
-    record = run.run()
+@dataclass(frozen=True)
+class About:
+    """The fields that a repository needs for a data set. `licence`: an SPDX id, or empty; `date`: as 2026-11-21."""
+
+    title: str
+    description: str
+    authors: tuple[Author, ...]
+    licence: str
+    date: str
+
+
+def times_of(run: RunDirectory) -> tuple[str, str]:
+    """When a run began and ended, in ISO 8601 with its zone; empty where unknown."""
     times = [_time(trial.started_at, trial.duration_s or 0) for _, trial in run.finished()]
-    return DescribedRun(record, environments_of([run]), _time(record.created_at), max(times, default=""))
+    return _time(run.run().created_at), max(times, default="")
 
 
 def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: str) -> About:

@@ -6,17 +6,17 @@ folders; the manifest lists every file. It does not depend on when or where the 
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
+from tsuishi.extras.handover.archives.archive_description import About, environments_of, times_of
 from tsuishi.extras.handover.archives.citation import Author
 from tsuishi.extras.handover.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, RUNS
+from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.results.run_record import RunRecord
 
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 _SPECIFICATION = "1.1"
@@ -34,31 +34,7 @@ _FILES = {
 }
 
 
-@dataclass(frozen=True)
-class DescribedRun:
-    """A run for its description: its run.json, the records of its environments, and when it began and ended.
-
-    The times are in ISO 8601 with their zone; empty where unknown.
-    """
-
-    record: RunRecord
-    environments: tuple[EnvironmentRecord, ...]
-    began_at: str
-    ended_at: str
-
-
-@dataclass(frozen=True)
-class About:
-    """The fields that a repository needs for a data set. `licence`: an SPDX id, or empty; `date`: as 2026-11-21."""
-
-    title: str
-    description: str
-    authors: tuple[Author, ...]
-    licence: str
-    date: str
-
-
-def metadata(about: About, runs: Sequence[DescribedRun], names: Sequence[str]) -> bytes:
+def metadata(about: About, runs: Sequence[RunDirectory], names: Sequence[str]) -> bytes:
     """The text of ro-crate-metadata.json. names: the files that the archive has beside it."""
     crate = ROCrate(version=_SPECIFICATION)
 
@@ -74,7 +50,7 @@ def metadata(about: About, runs: Sequence[DescribedRun], names: Sequence[str]) -
     root["name"], root["description"], root["datePublished"] = about.title, about.description, about.date
     root["license"] = _licence(add, about.licence)
     root["conformsTo"] = add(_PROFILE, **{"@type": "CreativeWork"}, name="Process Run Crate", version="0.5")
-    root["hasPart"] = [*parts, *({"@id": f"{RUNS}/{run.record.run_id}/"} for run in runs)]
+    root["hasPart"] = [*parts, *({"@id": f"{RUNS}/{run.run().run_id}/"} for run in runs)]
     root["mentions"] = actions
     if authors:
         root["author"] = authors
@@ -90,10 +66,10 @@ def _compact(value: Any) -> Any:
 
 
 def _run(
-    add: Any, number: int, run: DescribedRun, names: Sequence[str], authors: list[Any]
+    add: Any, number: int, run: RunDirectory, names: Sequence[str], authors: list[Any]
 ) -> Iterator[dict[str, str]]:
     """The entities of a run; gives its action."""
-    record = run.record
+    record, (began_at, ended_at) = run.run(), times_of(run)
     result = f"{RUNS}/{record.run_id}/"
     add(result, **{"@type": "Dataset"}, name=f"run {record.run_id}", description=f"{len(record.plan)} planned trials")
     tsuishi = add(
@@ -106,7 +82,7 @@ def _run(
     if any(name.startswith(f"{INPUTS}/{record.run_id}/") for name in names):
         inputs = f"{INPUTS}/{record.run_id}/"
         asked.append(add(inputs, **{"@type": "Dataset"}, name=f"inputs of run {record.run_id}"))
-    environments = [_environment(add, environment) for environment in run.environments]
+    environments = [_environment(add, environment) for environment in environments_of([run])]
     yield add(
         f"#run-{number}",
         **{"@type": "CreateAction"},
@@ -115,8 +91,8 @@ def _run(
         instrument=tsuishi,
         object=[*asked, *environments],
         result={"@id": result},
-        **({"startTime": run.began_at} if run.began_at else {}),
-        **({"endTime": run.ended_at} if run.ended_at else {}),
+        **({"startTime": began_at} if began_at else {}),
+        **({"endTime": ended_at} if ended_at else {}),
         **({"agent": authors} if authors else {}),
     )
 

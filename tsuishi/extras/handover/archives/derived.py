@@ -27,7 +27,7 @@ def derived(runs: Sequence[RunDirectory], record: ArchiveRecord, names: Iterable
     if about.authors:
         made[CITATION] = citation(about.title, about.description, about.authors, about.licence, about.date)
     others = [*names, *made, MANIFEST]
-    return {**made, CRATE: metadata(about, [archive_description.described(run) for run in runs], others)}
+    return {**made, CRATE: metadata(about, runs, others)}
 
 
 def is_derived(name: str) -> bool:
