@@ -5,7 +5,7 @@ folders; the manifest lists every file. It does not depend on when or where the 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -32,6 +32,7 @@ _FILES = {
     RECORD: ("the runs in the archive, and what was left out", "application/json"),
     CITATION: ("how to cite the archive", "text/yaml"),
 }
+_Add = Callable[..., dict[str, str]]  # adds an entity to a crate, and gives its reference
 
 
 def metadata(about: About, runs: Sequence[RunDirectory], names: Sequence[str]) -> bytes:
@@ -66,7 +67,7 @@ def _compact(value: Any) -> Any:
 
 
 def _run(
-    add: Any, number: int, run: RunDirectory, names: Sequence[str], authors: list[Any]
+    add: _Add, number: int, run: RunDirectory, names: Sequence[str], authors: list[dict[str, str]]
 ) -> Iterator[dict[str, str]]:
     """The entities of a run; gives its action."""
     record, (began_at, ended_at) = run.run(), times_of(run)
@@ -97,29 +98,26 @@ def _run(
     )
 
 
-def _environment(add: Any, record: EnvironmentRecord) -> dict[str, str]:
-    said: dict[str, str] = add(
+def _environment(add: _Add, record: EnvironmentRecord) -> dict[str, str]:
+    return add(
         f"#environment-{record.name}-{record.realised_id or 'unknown'}",
         **{"@type": "PropertyValue"},
         name=f"environment {record.name}",
         value=record.realised_id or "unknown",
         description=record.title or record.name,
     )
-    return said
 
 
-def _folder(add: Any, name: str) -> dict[str, str]:
-    said: dict[str, str] = add(f"{name}/", **{"@type": "Dataset"}, name=name, description=_SAID[name])
-    return said
+def _folder(add: _Add, name: str) -> dict[str, str]:
+    return add(f"{name}/", **{"@type": "Dataset"}, name=name, description=_SAID[name])
 
 
-def _file(add: Any, name: str) -> dict[str, str]:
+def _file(add: _Add, name: str) -> dict[str, str]:
     description, kind = _FILES[name]
-    said: dict[str, str] = add(name, **{"@type": "File"}, name=name, description=description, encodingFormat=kind)
-    return said
+    return add(name, **{"@type": "File"}, name=name, description=description, encodingFormat=kind)
 
 
-def _licence(add: Any, licence: str) -> Any:
+def _licence(add: _Add, licence: str) -> Any:
     if not licence:
         return "No licence is given: ask the authors."
     return add(
@@ -130,7 +128,6 @@ def _licence(add: Any, licence: str) -> Any:
     )
 
 
-def _author(add: Any, author: Author) -> dict[str, str]:
+def _author(add: _Add, author: Author) -> dict[str, str]:
     kind = "Person" if author.given else "Organization"
-    said: dict[str, str] = add(author.orcid or f"#{quote(author.name)}", **{"@type": kind}, name=author.name)
-    return said
+    return add(author.orcid or f"#{quote(author.name)}", **{"@type": kind}, name=author.name)
