@@ -11,7 +11,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded
 from tsuishi.commands.chain import Chain
-from tsuishi.extras.handover.runs import unpacked
+from tsuishi.extras.handover.archives.archive_check import unpacked_runs
 from tsuishi.report.sections.descriptions import machine_text
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import dict_rows
@@ -40,7 +40,7 @@ def publish(chain: Chain) -> None:
     if path.exists():
         raise UserError(f"{path}: there is such a source already: give another --name")
     with files.private_folder() as folder:
-        found = unpacked(session, expanded(archive), folder / "0")
+        found = unpacked_runs(session, expanded(archive), folder / "0")
         title = options.text("title") or f"archive {Path(archive).name}"
         text = _source_text(found.runs, session.words, found.root, title)
     with files.replacing(path) as writing:

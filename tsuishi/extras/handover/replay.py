@@ -24,9 +24,9 @@ from tsuishi.environments import provenance
 from tsuishi.environments.build_plan import plan_builds
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archives import signature
+from tsuishi.extras.handover.archives.archive_check import unpacked_runs
 from tsuishi.extras.handover.archives.member_names import INPUTS
 from tsuishi.extras.handover.restoration import restore
-from tsuishi.extras.handover.runs import unpacked
 from tsuishi.plan.choice import why_not_run
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, await_others, measurable
@@ -121,7 +121,7 @@ def archived_originals(session: Session, archive: Path, signer: str, folder: Pat
 
     Raises UserError where none of them did, and where the session names an engine without containers.
     """
-    found = unpacked(session, archive, folder / _UNPACKED)
+    found = unpacked_runs(session, archive, folder / _UNPACKED)
     runs = zip(found.runs, found.roots, strict=True)
     if not signer:
         return [Original(run, root, session) for run, root in runs]

@@ -96,7 +96,7 @@ def environment(run: RunDirectory) -> EnvironmentRecord:
 
 def restored(work: Session, path: Path, folder: Path) -> Ready:
     """The environment of the one run of an archive, brought back."""
-    return restore(work, path, unpacked_runs(path, WORDS, made_folder(folder)).runs)["tiny"]
+    return restore(work, path, unpacked_runs(work, path, folder).runs)["tiny"]
 
 
 def another_export(archive: Path, folder: Path) -> Path:
@@ -143,7 +143,7 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_rep
     found = restored(work, archive, tmp_path / "runs")
     assert found.built.realised_id == environment(measured[1]).realised_id
     assert "tiny: from the image in the archive; the same as in the runs\n" in capsys.readouterr().out
-    original = unpacked_runs(archive, WORDS, made_folder(tmp_path / "original"))
+    original = unpacked_runs(work, archive, tmp_path / "original")
     planned = plan_replay(work, original.runs[0], original.roots[0])
     again = measure(planned, {"tiny": found}, "replay")
     assert again.run().replays == planned.original
@@ -236,7 +236,7 @@ def test_the_code_of_an_archive_is_run_in_a_container_where_somebody_trusted_sig
     work = checked_out(tmp_path / "there", settings)
     (work.checkout.workloads / "experiments" / "behave.py").write_text("raise SystemExit\n")
     (work.checkout.suites / "bench.toml").unlink()
-    ours = unpacked_runs(path, WORDS, made_folder(tmp_path / "ours"))
+    ours = unpacked_runs(work, path, tmp_path / "ours")
     with pytest.raises(UserError, match=r"files that differ here: workloads/experiments/behave\.py"):
         plan_replay(work, ours.runs[0], ours.roots[0])
     (original,) = archived_originals(work, path, str(key), made_folder(tmp_path / "theirs"))

@@ -18,6 +18,7 @@ from tsuishi.extras.handover.archives.archive_record import ArchivedRun, Archive
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, INPUTS, MANIFEST, RECORD, RUNS
 from tsuishi.extras.handover.archives.run_inputs import place_of
 from tsuishi.extras.handover.archives.zip_container import BadArchive, Entry
+from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import WorkloadRecord
 from tsuishi.results.verification import verify
@@ -68,22 +69,23 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
 
 
 class Unpacked(NamedTuple):
-    """The runs of a verified archive, with the root of each; `root` is that of the archive, `said` a line on it."""
+    """The runs of a verified archive, with the root of each; `root` is that of the archive."""
 
     runs: list[RunDirectory]
     roots: list[str]
     root: str
-    said: str
 
 
-def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> Unpacked:
-    """The runs of a verified archive, in the empty folder `into`. Raises UserError where it is not verified."""
-    found = verify_archive(path, words, into)
+def unpacked_runs(session: Session, path: Path, into: Path) -> Unpacked:
+    """The runs of an archive, unpacked into a new folder; a line says what it is. Raises UserError for faults."""
+    into.mkdir()
+    found = verify_archive(path, session.words, into)
     if found.record is None or not found.is_verified:
         raise UserError(f"{found.faults[0]}; `invoke verify --archive {path}` names every fault")
     runs = [RunDirectory(into / RUNS / run.run_id) for run in found.record.runs]
-    said = f"{path}: {'scrubbed, ' if found.record.scrubbed else ''}runs: {len(runs)}; root {found.root}"
-    return Unpacked(runs, [run.root for run in found.record.runs], found.root, said)
+    scrubbed = "scrubbed, " if found.record.scrubbed else ""
+    session.screen.say(f"{path}: {scrubbed}runs: {len(runs)}; root {found.root}")
+    return Unpacked(runs, [run.root for run in found.record.runs], found.root)
 
 
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:
