@@ -14,10 +14,10 @@ def export(ctx: "ChainContext") -> None:
 
     They hold software of others: docs/redistribution.md says which parts may be passed on.
     """
-    from tsuishi.extras.handover import sharing
+    from tsuishi.extras.handover import images
 
     session = ctx.chain.session
-    sharing.export(session.builder, session.screen, session.choice.environments, ctx.chain.options.text("to"))
+    images.export(session.builder, session.screen, session.choice.environments, ctx.chain.options.text("to"))
 
 
 @task

@@ -22,8 +22,8 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.environments.builder import Builder
-from tsuishi.extras.handover import exchange, sharing
-from tsuishi.extras.handover.sharing import SharedPlace
+from tsuishi.extras.handover import exchange, images
+from tsuishi.extras.handover.images import SharedPlace
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import Environment, read_environment
 
@@ -42,7 +42,7 @@ def maker(tmp_path_factory: pytest.TempPathFactory, settings: Settings, place: s
     """The session of the machine that builds, and puts what it built into the registry."""
     work = sharing_session(tmp_path_factory.mktemp("maker"), settings, registry=place)
     work.build([tiny(work)])
-    sharing.export(work.builder, work.screen, ("tiny",), "registry")
+    images.export(work.builder, work.screen, ("tiny",), "registry")
     return work
 
 
@@ -250,7 +250,7 @@ def test_what_may_not_go_to_everybody_goes_only_where_the_site_alone_can_read(
     ):  # fmt: skip
         work = session(checkout, settings, **{"registry": place, **changes})
         with pytest.raises(UserError) as caught:
-            sharing.export(work.builder, work.screen, ("tiny",), "registry")
+            images.export(work.builder, work.screen, ("tiny",), "registry")
         assert str(caught.value) == said
 
 
