@@ -1,6 +1,7 @@
 """An archive of a run that was really made: its inputs are all there, and its software where asked for."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ from tests.extras.handover.archived import files_of, rewritten
 from tests.run.test_runner import DATA_SET
 from tests.tiny_venv import tiny_checkout
 from tests.words import WORDS
+from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import Options
 from tsuishi.extras.handover import archive_runs
-from tsuishi.extras.handover.archives.archive_check import verify_archive
+from tsuishi.extras.handover.archives.archive_check import unpacked_runs, verify_archive
+from tsuishi.extras.handover.restoration import restore
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.run.new_run import run_suite
@@ -64,6 +67,22 @@ def test_the_packages_of_its_environment_are_there_where_asked_for(work: Session
         "another content than the SHA-256 in its name"
         in verify_archive(rewritten(tmp_path / "a.zip", {name: b"another"}), WORDS).faults[0]
     )
+
+
+def test_from_these_packages_the_environment_is_made_elsewhere_and_another_content_is_refused(
+    work: Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.zip"
+    name = min(name for name in archived(work, path, with_artifacts=True) if name.startswith("artifacts/"))
+    runs = unpacked_runs(work, path, tmp_path / "runs").runs
+    there = replace(work, settings=work.settings.model_copy(update={"cache": tmp_path / "cache"}))
+    kept = there.builder.cache.root
+    with pytest.raises(UserError, match="another content than the SHA-256 in its name"):
+        restore(there, rewritten(path, {name: b"another"}), runs)
+    assert not (kept / name.split("/")[1]).exists()
+    assert restore(there, path, runs)["tiny.venv"].built.realised_id
+    assert "tiny.venv: built from packages, without network; " in capsys.readouterr().out
+    assert [file for file in kept.iterdir() if file.name.startswith(".")] == []
 
 
 def test_what_the_cache_has_not_and_what_is_no_image_is_said(

@@ -1,12 +1,10 @@
 """Brings the environments of an archive's runs back: from the images in it, else from the packages in it."""
 
-import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.artifacts.download import part_lock
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.environments import provenance
@@ -147,18 +145,11 @@ def _keep(session: Session, archive: Path, entry: Entry) -> None:
     _, sha256, name = entry.name.split("/")
     if cache.verified([sha256], session.screen.say):
         return
-    require_room((cache.root, entry.size))
-    part = cache.part(name, [sha256])
-    with part_lock(part, name, session.screen.say):
-        digest = hashlib.sha256()
-        with part.open("wb") as file:
-            for piece in entry.content:
-                digest.update(piece)
-                file.write(piece)
-        if digest.hexdigest() != sha256:
-            part.unlink()
+    with files.temporary_folder(cache.root, ".unseen-") as room:
+        path = _written(entry, room)
+        if files.sha256_of(path) != sha256:
             raise UserError(f"{archive}: {entry.name}: another content than the SHA-256 in its name")
-        cache.keep(part, name, sha256)
+        cache.keep(path, name, sha256)
 
 
 def _load(session: Session, archive: Path, path: Path, records: Sequence[EnvironmentRecord]) -> None:
