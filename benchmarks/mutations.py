@@ -90,7 +90,6 @@ class NoDrawings:
     """Stands in for Drawings (report.output.vega): every chart is empty."""
 
     runtime = ""
-    kept_in = None
 
     def __init__(self) -> None:
         self._names: list[str] = []

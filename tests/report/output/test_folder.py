@@ -165,28 +165,6 @@ def test_where_nothing_can_be_drawn_all_but_the_pictures_is_written_and_the_limi
 
 
 @pytest.mark.long
-def test_compiled_templates_are_of_this_user_and_of_the_templates_as_they_are(example: Path, tmp_path: Path) -> None:
-    run, templates, cache = write_example(tmp_path / "run"), tmp_path / "templates", tmp_path / "cache"
-    shutil.copytree(TEMPLATES, templates)
-
-    def page(name: str) -> bytes:
-        with Drawings(cache) as drawings:
-            folder.make_report([run], PUBLISHED, WORDS, templates, tmp_path / name, drawings)
-        return (tmp_path / name / "index.html").read_bytes()
-
-    first = page("first")
-    kept = [*cache.glob("*.template")]
-    assert len(kept) > 2
-    for path in kept:  # by somebody without the key
-        content = bytearray(path.read_bytes())
-        content[-1] ^= 1
-        path.write_bytes(content)
-    assert page("altered") == first
-    changed = templates / "report.html.j2"
-    changed.write_text(changed.read_text().replace("</body>", "<p>changed</p></body>"))
-    assert b"<p>changed</p>" in page("changed")
-
-
 def test_charts_beside_the_page_are_svg_files_with_a_colour_of_their_own(example: Path) -> None:
     for path in (example / "charts").iterdir():
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314  our own file

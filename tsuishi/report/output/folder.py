@@ -152,15 +152,15 @@ def _written(
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
     svg = drawings.finished()
-    for name, text in as_markdown(page, templates, svg, drawings.kept_in).items():
+    for name, text in as_markdown(page, templates, svg).items():
         _write(out / name, text)
     if page.baseline:
         section = next(section for section in page.sections if section.anchor == page.baseline.anchor)
-        _write(out / _BASELINE, section_as_markdown(section, templates, drawings.kept_in))
+        _write(out / _BASELINE, section_as_markdown(section, templates))
         _write(out / _JUNIT, junit_xml(page.baseline.cases, page.baseline.summary))
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))
-    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime, drawings.kept_in))
+    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime))
     return page
 
 

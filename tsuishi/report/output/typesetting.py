@@ -1,20 +1,15 @@
 """The page, set by templates: as one HTML file that holds all it needs, and as Markdown."""
 
-import hashlib
 import re
 from collections.abc import Callable, Container, Iterator
-from contextlib import suppress
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
 import jinja2
-from jinja2.bccache import Bucket, BytecodeCache
 from markupsafe import Markup, escape
 
-from tsuishi.base import seals
-from tsuishi.base.errors import UserError
 from tsuishi.base.language import active, t
 from tsuishi.report.output import interactive
 from tsuishi.report.parts.blocks import Block, Chart, Page, Section
@@ -28,13 +23,10 @@ _COMMAND = re.compile(r"(`invoke [^`<>&|\\\n]+`)")
 _SHOWN = attrgetter("kind", "best", "tone", "exact", "text", "notes")
 
 
-def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, kept_in: Path | None = None) -> str:
-    """The page with its style, scripts and charts; its policy names the style and the scripts by their digests.
-
-    kept_in: see Compiled.
-    """
+def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str) -> str:
+    """The page with its style, scripts and charts; its policy names the style and the scripts by their digests."""
     style, controls = ((templates / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    template = _environment(templates, html, kept_in).get_template("report.html.j2")
+    template = _environment(templates, html).get_template("report.html.j2")
     return template.render(
         page=page,
         svg={name: Markup(text) for name, text in drawings.items()},  # noqa: S704  vl-convert escapes its text
@@ -59,53 +51,24 @@ def _live(chart: Chart) -> dict[str, Any]:
         return chart.specification
 
 
-def as_markdown(page: Page, templates: Path, drawn: Container[str], kept_in: Path | None = None) -> dict[str, str]:
+def as_markdown(page: Page, templates: Path, drawn: Container[str]) -> dict[str, str]:
     """The page as it looks right on a code forge, with charts/ beside it, by the name of the file.
 
-    report.md has what the page shows unopened, details.md the rest. drawn: the charts that are in charts/. kept_in: see
-    Compiled.
+    report.md has what the page shows unopened, details.md the rest. drawn: the charts that are in charts/.
     """
-    template = _environment(templates, markdown, kept_in).get_template("report.md.j2")
+    template = _environment(templates, markdown).get_template("report.md.j2")
     parts = {"report.md": False, "details.md": True}
     texts = {name: template.render(page=page, folded=folded, drawn=drawn) for name, folded in parts.items()}
     return {name: re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
 
 
-def section_as_markdown(section: Section, templates: Path, kept_in: Path | None = None) -> str:
-    """A section by itself, without charts: what CI shows beside a job. kept_in: see Compiled."""
-    template = _environment(templates, markdown, kept_in).get_template("report.section.md.j2")
+def section_as_markdown(section: Section, templates: Path) -> str:
+    """A section by itself, without charts: what CI shows beside a job."""
+    template = _environment(templates, markdown).get_template("report.section.md.j2")
     return re.sub(r"\n{3,}", "\n\n", template.render(section=section))
 
 
-class Compiled(BytecodeCache):
-    """Keeps compiled templates in a folder, as compiling takes longer than a small report takes otherwise.
-
-    Kept templates have the seal of this user, for templates of this format and the code of this module: Python runs it.
-    Without a folder that can be written, nothing is kept.
-    """
-
-    def __init__(self, kept_in: Path | None, format: str) -> None:
-        self._kept_in = kept_in
-        code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-        self._purpose = f"template {format} {jinja2.__version__} {code}"
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(UserError):
-            if self._kept_in and (content := seals.read(self._path(self._kept_in, bucket), self._purpose)) is not None:
-                bucket.bytecode_from_string(content)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError, UserError):
-            if self._kept_in:
-                self._kept_in.mkdir(parents=True, exist_ok=True)
-                seals.write(self._path(self._kept_in, bucket), bucket.bytecode_to_string(), self._purpose)
-
-    def _path(self, folder: Path, bucket: Bucket) -> Path:
-        name = hashlib.sha256(f"{self._purpose} {bucket.key}".encode()).hexdigest()
-        return folder / f"{name}.template"
-
-
-def _environment(templates: Path, finalize: Callable[[Any], str], kept_in: Path | None) -> jinja2.Environment:
+def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Environment:
     """What templates can use; everything they show is escaped for the format, unless it is Markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
@@ -115,7 +78,6 @@ def _environment(templates: Path, finalize: Callable[[Any], str], kept_in: Path 
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        bytecode_cache=Compiled(kept_in, finalize.__name__),
     )
     environment.filters["as_is"] = Markup
     environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}

@@ -46,7 +46,7 @@ class Drawings:
 
     def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
         self._every = every
-        self.kept_in = kept_in
+        self._kept_in = kept_in
         # Why a chart, or the script, could not be made; empty where all could.
         self.why_undrawn = ""
         self._renderer = Renderer(active())
@@ -66,7 +66,7 @@ class Drawings:
     def begin(self, section: "Section") -> None:
         """Begin the charts that a page shows unopened; all charts, if `every`."""
         for chart in section.charts if self._every or not section.folded else ():
-            asked = chart.specification, chart.name, self.kept_in, self._renderer
+            asked = chart.specification, chart.name, self._kept_in, self._renderer
             self._begun[chart.name] = self._renderer.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:
