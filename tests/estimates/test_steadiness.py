@@ -73,7 +73,6 @@ def test_a_trial_counts_once_though_its_epoch_is_derived_from_its_steps(tmp_path
     (change,) = evidence.session_changes
     assert change.trials == 10
     assert -0.05 < change.low < change.high < 0.05
-    assert [key[3] for key in evidence.scatters] == ["step_s"]
 
 
 def test_the_order_of_blocks_is_judged_as_by_kendall() -> None:

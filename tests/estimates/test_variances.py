@@ -1,15 +1,13 @@
 """Variances between trials, by hand and where the truth is known."""
 
 import math
-import statistics
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.variances import Pool, moderated, pool, scatter_of
+from tsuishi.estimates.variances import Pool, moderated, pool
 
 # 5 % of 3,000 has a standard error of 0.4 %.
 RUNS = 3000
@@ -65,16 +63,3 @@ def test_a_case_that_scatters_ten_times_as_much_is_covered_and_widens_no_other(c
     # A quiet case alone, by t: its interval is no more than a half wider, and not 3.4 times as wide.
     exact = 2 * {3: 2.776, 10: 2.101}[trials] * 0.02 * math.sqrt(2 / trials)
     assert np.median(widths) < 1.5 * exact
-
-
-def test_the_scatter_of_cases_is_compared_as_by_bartlett() -> None:
-    groups = [[1.0, 2.0, 4.0], [5.0, 5.5, 9.0, 7.0], [0.0, 0.1, 0.3]]
-    found = scatter_of([*groups, [8.0]])
-    assert found
-    assert (found.cases, found.trials) == (3, 10)
-    assert found.equal_p == pytest.approx(stats.bartlett(*groups).pvalue)
-    assert found.largest == pytest.approx(max(map(statistics.stdev, groups)))
-    assert scatter_of([[1.0], [2.0]]) is None
-    alone = scatter_of([[1.0, 2.0]])
-    assert alone
-    assert alone.equal_p is None

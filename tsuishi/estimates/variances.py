@@ -66,37 +66,6 @@ def moderated(
     return pools
 
 
-class Scatter(NamedTuple):
-    """The standard deviation between the trials of a case (of logarithms): over all cases, and the largest of a case.
-
-    cases, trials: of cases with several trials. equal_p: of Bartlett's test that all cases scatter alike (Proc. R. Soc.
-    A 160, 1937, 268-282); None for a single case, and where some case does not scatter at all. It chooses nothing.
-    """
-
-    cases: int
-    trials: int
-    overall: float
-    largest: float
-    equal_p: float | None
-
-
-def scatter_of(groups: Iterable[Sequence[float]]) -> Scatter | None:
-    """The scatter within groups of values; None where no group has several values."""
-    several = [group for group in groups if len(group) > 1]
-    overall = pool(several)
-    if not overall:
-        return None
-    freedoms = np.array([len(group) - 1 for group in several], dtype=float)
-    own = np.array([_squares(group) for group in several]) / freedoms
-    largest = math.sqrt(float(own.max()))
-    equal_p = None
-    if len(several) > 1 and own.min() > 0:
-        distance = overall.freedom * math.log(overall.variance) - float((freedoms * np.log(own)).sum())
-        correction = 1 + (float((1 / freedoms).sum()) - 1 / overall.freedom) / (3 * (len(several) - 1))
-        equal_p = float(special.chdtrc(len(several) - 1, distance / correction))
-    return Scatter(len(several), sum(map(len, several)), math.sqrt(overall.variance), largest, equal_p)
-
-
 def _squares(values: Sequence[float]) -> float:
     """The sum of squares about the mean."""
     middle = math.fsum(values) / len(values)

@@ -12,8 +12,8 @@ import pandas as pd
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
-from tsuishi.estimates.terms import Key, Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
-from tsuishi.estimates.variances import Pool, Scatter, scatter_of
+from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
+from tsuishi.estimates.variances import Pool
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
@@ -245,16 +245,6 @@ class Evidence:
     def _with_predictions(self, terms: Terms) -> Terms:
         known = self._predictions
         return {**terms, **{key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}}
-
-    @cached_property
-    def scatters(self) -> dict[Key, Scatter]:
-        """The scatter between the trials of a case, of step times: over the cases of a key of `trial_values`."""
-        found = {
-            key: scatter_of([*map(math.log, values)] for values in of_cases.values() if min(values) > 0)
-            for key, of_cases in self.trial_values.items()
-            if key[3] == self._step_times.get(key[:3])
-        }
-        return {key: scatter for key, scatter in found.items() if scatter}
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""

@@ -23,7 +23,6 @@ from tsuishi.report.sections import (
     main_questions,
     memory,
     past_sessions,
-    quantity_tables,
     replication,
     side_by_side,
     source_figures,
@@ -58,7 +57,7 @@ def every_table() -> Tables:
         dict(sorted(table for tables in extras.given("sections", "TABLES") for table in tables.items())),
         *(against_baseline.TABLES, past_sessions.TABLES, beside_published.TABLES, comparison.TABLES, memory.TABLES),
         *(fits.TABLES, speed_up.TABLES, load.TABLES, suite_views.TABLES, main_questions.TABLES),
-        *(quantity_tables.TABLES, what_ran.TABLES, descriptions.TABLES, declarations.TABLES, TABLES),
+        *(what_ran.TABLES, descriptions.TABLES, declarations.TABLES, TABLES),
     )
     return {name: declared for tables in every for name, declared in tables.items()}
 

@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tsuishi.base.language import in_words, mark, t
+from tsuishi.base.language import mark, t
 from tsuishi.estimates.roofline import Device, DeviceLimits
-from tsuishi.estimates.variances import Scatter
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
-from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, WHERE, Column, Tables, cells
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
@@ -27,16 +25,6 @@ from tsuishi.report.parts.wording import (
 )
 from tsuishi.specs.source import Epochs, Number
 
-TABLES: Tables = {
-    "scatter": (
-        *(WHERE, ENVIRONMENT, QUANTITY),
-        Column("scatter_percent", "number", "standard deviation between the trials of a case, over all cases"),
-        Column("largest_percent", "number", "that of the case with the most"),
-        Column("cases", "integer", "with two trials or more"),
-        Column("trials", "integer", "of these cases"),
-        Column("p", "number", "of Bartlett's test that all cases scatter alike; nothing depends on it"),
-    )
-}
 _EPOCHS = mark("Epochs")
 # The units of limits.
 _RATES = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
@@ -84,41 +72,7 @@ def measured_view(comparison: Comparison, explanation: Explanation) -> View:
         )
         for number, (title, quantities) in enumerate(shown.items())
     ]
-    rows = {"cases": list(comparison.rows()), "scatter": list(_scatter_rows(comparison))}
-    return View(tuple(notes_once(tables)), rows)
-
-
-def _scatter(comparison: Comparison) -> Iterator[tuple[str, str, Scatter]]:
-    """Environment, quantity and scatter between trials of the quantities of a step's time."""
-    for (suite, protocol, column, quantity), known in comparison.evidence.scatters.items():
-        if (suite, protocol) == (comparison.suite, comparison.protocol):
-            yield column, quantity, known
-
-
-def _scatter_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The rows of scatter.csv."""
-    for column, quantity, known in _scatter(comparison):
-        shares = {"scatter_percent": 100 * known.overall, "largest_percent": 100 * known.largest, "p": known.equal_p}
-        where = {**comparison.where, "environment": column, "quantity": quantity}
-        yield where | cells(TABLES["scatter"], known) | shares
-
-
-def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterator[str]:
-    texts = [
-        t(
-            "{environment} {percent} % (largest of a case: {most} %; test of equal scatter: p = {p})",
-            environment=column,
-            percent=f"{100 * known.overall:.2g}",
-            most=f"{100 * known.largest:.2g}",
-            p=f"{known.equal_p:.2g}",
-        )
-        for column, quantity, known in _scatter(comparison)
-        if quantity in quantities and known.equal_p is not None
-    ]
-    if texts:
-        yield t(
-            "Scatter between trials: {texts}. No result depends on this test of equal scatter.", texts=in_words(texts)
-        )
+    return View(tuple(notes_once(tables)), {"cases": list(comparison.rows())})
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
@@ -182,7 +136,6 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
         )
     if any(row.derived and row.unit == "s" for row in estimates):
         notes.append(_derived(comparison.epochs))
-    notes += _scatter_notes(comparison, quantities)
     return [*notes, *_predicted({row.quantity for row in estimates if row.derived})]
 
 
