@@ -108,11 +108,6 @@ class Results:
         families = self.trials.assign(run_id=self.trials["run_id"].map(self.family))
         return self.trials.loc[last_rows(families).index]
 
-    def telemetry_of(self, trial: int) -> pd.DataFrame:
-        """The rows of a trial; they lie together."""
-        begin, end = self.telemetry["trial"].searchsorted([trial, trial + 1])
-        return self.telemetry.iloc[begin:end]
-
 
 def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     """The contents of runs as frames. words: describes axes and quantities. A trial that is there twice counts once.

@@ -11,7 +11,7 @@ from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.estimates.line_fit import Point, fit
-from tsuishi.report.charts.course import telemetry_chart
+from tsuishi.report.charts.course import of_trial
 from tsuishi.report.charts.curves import MOST_PANELS, curves
 from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart
 from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweep_variants, sweeps
@@ -220,14 +220,25 @@ def test_a_chart_has_no_more_panels_than_can_be_looked_at_and_says_so(tmp_path: 
     assert "2 more such panels are not drawn: see the tables." in step.caption
 
 
+def test_a_trial_has_its_values_in_the_middle_of_its_bins_and_no_panel_without_values() -> None:
+    lists = {"host": {"power_w": [None, None]}, "gpu0": {"utilisation_percent": [10.0, None, 30.0]}}
+    trial = {"phases": [["measure", 1.0, 6.0]], "step_s": 2.0, "devices": lists}
+    drawn = of_trial({"power_w": "power, W", "utilisation_percent": "load, %"}, trial)
+    assert [panel["name"] for panel in drawn["vconcat"]] == ["utilisation_percent"]
+    assert drawn["datasets"] == {
+        "phases": [{"name": "measure", "begin_s": 1.0, "end_s": 6.0}],
+        "power_w": [],
+        "utilisation_percent": [
+            {"elapsed_s": 1.0, "device": "gpu0", "value": 10.0},
+            {"elapsed_s": 5.0, "device": "gpu0", "value": 30.0},
+        ],
+    }
+
+
 def test_a_trial_without_phases_is_drawn_in_a_finite_size() -> None:
-    of_gpus = ("memory_used_mib", "power_w", "sm_clock_mhz")
-    ticks = {"elapsed_s": [0.0, 1.0], "device": "host", "utilisation_percent": [10.0, 20.0]}
-    telemetry = pd.DataFrame({**ticks, "process_memory_mib": 1.0, **dict.fromkeys(of_gpus)}).astype(
-        dict.fromkeys(of_gpus, float)
-    )
-    drawn = telemetry_chart(telemetry, [])
-    assert drawn is not None
+    trial = {"phases": [], "step_s": 1.0, "devices": {"host": {"utilisation_percent": [10.0, 20.0]}}}
+    drawn = of_trial({"utilisation_percent": "utilisation, %", "power_w": "power, W"}, trial)
+    assert [panel["name"] for panel in drawn["vconcat"]] == ["utilisation_percent"]
     size = re.search(r'width="([0-9.e+]+)" height="([0-9.e+]+)"', to_svg(drawn, "x"))
     assert size is not None
     assert all(10 < float(length) < 2000 for length in size.groups())

@@ -106,7 +106,7 @@ def test_the_longest_trial_of_every_suite_is_drawn(tmp_path: Path) -> None:
     evidence = Evidence([write_large_run(tmp_path / "run", trials=80, telemetry_rows=12)], (), WORDS)
     drawn = {block.name: block for block in telemetry_section(evidence).blocks if isinstance(block, Chart)}
     assert list(drawn) == [f"{suite}-telemetry" for suite in evidence.suites]
-    assert "The longest trial, conv2d-" in drawn["conv2d-telemetry"].caption
+    assert "The longest trial of those above, conv2d-" in drawn["conv2d-telemetry"].caption
 
 
 def on_two_gpus(run: SyntheticRun, repetition: int, first: float, second: float) -> None:
@@ -143,10 +143,18 @@ def test_the_load_over_two_gpus_is_a_table_with_the_mean_over_trials(two_gpus: E
 
 
 def test_clocks_have_a_panel_where_there_are_any(two_gpus: Evidence) -> None:
-    (block,) = load.longest_trial(two_gpus, SUITE).blocks
+    (block,) = load.longest_trial(two_gpus, SUITE, analysed.overview(two_gpus.results)).blocks
     assert isinstance(block, Chart)
     titles = [panel["layer"][-1]["encoding"]["y"]["title"] for panel in block.specification["vconcat"]]
-    assert titles == ["utilisation, %", "memory, GiB", "GPU clock, MHz"]
+    assert titles == ["utilisation, %", "memory, MiB", "GPU clock, MHz"]
+
+
+def test_where_the_longest_trial_is_not_shown_the_longest_of_those_shown_is_drawn(two_gpus: Evidence) -> None:
+    for series in analysed.overview(two_gpus.results):
+        (block,) = load.longest_trial(two_gpus, SUITE, [series]).blocks
+        assert isinstance(block, Chart)
+        assert f", {two_gpus.results.trials['trial_id'][series.trial]} of run" in block.caption
+    assert load.longest_trial(two_gpus, SUITE, []).blocks == ()
 
 
 def test_where_no_trial_had_two_gpus_a_note_says_so_if_it_was_asked_for(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 from markupsafe import Markup
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.charts.figures import CONFIG, PALETTE
+from tsuishi.report.charts import course
+from tsuishi.report.charts.figures import CONFIG
 
 # The names of fields in tooltips; all other fields have the names of their axes.
 _FIELDS = {
@@ -62,16 +63,9 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
 def explorer(data: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to draw the telemetry of any trial: the trials, and one chart that gets their data by name.
 
-    `data` as report/telemetry.py makes it. Panels have the names of their quantities; each trial shows its own
-    quantities. Data are `phases` (name, begin_s, end_s) and of each quantity rows of elapsed_s, device and value.
+    `data` as sections/load.py makes it.
     """
-    chart = {
-        "vconcat": [_panel(quantity, title) for quantity, title in data["quantities"].items()],
-        "resolve": {"scale": dict.fromkeys(("x", "color", "strokeDash", "fill"), "shared")},
-        "spacing": 12,
-        "config": CONFIG,
-    }
-    return {"specification": live(chart), "trials": data["trials"]}
+    return {"specification": live({**course.panels(data["quantities"]), "config": CONFIG}), "trials": data["trials"]}
 
 
 def embedded(value: Any) -> Markup:
@@ -179,42 +173,3 @@ def _points(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 }
             )
     return points
-
-
-def _panel(quantity: str, title: str) -> dict[str, Any]:
-    """One quantity of every device over time, over the phases as bands."""
-    legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 400}
-    x = {"type": "quantitative", "title": t("seconds since the trial started")}
-    bands = {
-        "x": {**x, "field": "begin_s", "scale": {"nice": False}},
-        "x2": {"field": "end_s"},
-        "fill": {
-            "field": "name",
-            "type": "nominal",
-            "title": t("phase"),
-            "scale": {"range": list(reversed(PALETTE))},
-            "sort": None,
-            "legend": legend,
-        },
-    }
-    full = {"domainMax": 100} if quantity.endswith("_percent") else {}
-    device = {"field": "device", "type": "nominal", "title": t("device"), "sort": None}
-    lines = {
-        "x": {**x, "field": "elapsed_s"},
-        "y": {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": True, **full}},
-        "color": {
-            **device,
-            "scale": {"range": ["currentColor", *PALETTE]},
-            "legend": {**legend, "symbolType": "stroke"},
-        },
-        "strokeDash": {**device, "scale": {"range": [[1, 0], [6, 2], [2, 2], [8, 2, 2, 2]]}, "legend": None},
-    }
-    return {
-        "name": quantity,
-        "width": 640,
-        "height": 110,
-        "layer": [
-            {"data": {"name": "phases"}, "mark": {"type": "rect", "opacity": 0.22}, "encoding": bands},
-            {"data": {"name": quantity}, "mark": {"type": "line", "strokeWidth": 1.6}, "encoding": lines},
-        ],
-    }

@@ -1,7 +1,7 @@
 """The section on telemetry: a chart of any trial, a chart of each suite's longest trial, and the load of GPUs."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -57,9 +57,10 @@ _NO_LOAD = mark("Load of each device: not known, as no trial used two GPUs or mo
 
 def telemetry_section(evidence: Evidence) -> Section:
     """The telemetry of machine and GPUs while trials ran; a suite without samples has no view."""
-    views = [_explorer(evidence)]
+    shown = overview(evidence.results)
+    views = [_explorer(evidence, shown)]
     for suite in evidence.suites:
-        drawn, load = longest_trial(evidence, suite), gpu_loads(evidence, suite)
+        drawn, load = longest_trial(evidence, suite, shown), gpu_loads(evidence, suite)
         if drawn.blocks or load.blocks:
             views += [View((Heading(suite),)), drawn, load]
     return Section("telemetry", t("Telemetry"), tuple(views), t("machine and devices while trials ran"))
@@ -145,7 +146,7 @@ def _percent(share: float) -> str:
     return f"{math.ceil(round(100 * share, 6))}"
 
 
-def _explorer(evidence: Evidence) -> View:
+def _explorer(evidence: Evidence, shown: Sequence[Series]) -> View:
     """A chart of any sampled trial, which readers choose.
 
     Its data: `quantities`, their labels with units by name; `trials`, by suite and id, each with `id`, `label`,
@@ -153,17 +154,15 @@ def _explorer(evidence: Evidence) -> View:
     seconds from the start, null for a bin without samples.
     """
     results = evidence.results
-    shown = overview(results)
     if not shown:
         return View((Text(t("No telemetry was recorded."), kind="note"),))
     several_runs = len(results.runs) > 1
     columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
     trials = results.trials.loc[[series.trial for series in shown], columns]
-    phases = (results.records[key].phases or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True))
     cases = {case_id: case_text(evidence.axes[case_id]) or t("the only case") for case_id in set(trials["case_id"])}
     entries = [
-        (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, series)
-        for trial, spans, series in zip(named_rows(trials), phases, shown, strict=True)
+        (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, series)
+        for trial, series in zip(named_rows(trials), shown, strict=True)
     ]
     entries.sort(key=lambda entry: entry[:2])
     data = {
@@ -171,13 +170,11 @@ def _explorer(evidence: Evidence) -> View:
             {
                 "id": trial_id,
                 "label": _label(trial, cases[trial.case_id], several_runs),
-                "phases": [[span.name, span.begin_s, span.end_s or series.end_s] for span in spans],
-                "step_s": series.step_s,
-                "devices": series.devices,
+                **_over_time(evidence, trial, series),
             }
-            for _, trial_id, trial, spans, series in entries
+            for _, trial_id, trial, series in entries
         ],
-        "quantities": {quantity: t(label) for quantity, label in _QUANTITIES.items()},
+        "quantities": _titles(),
     }
     widest_s = max(series.step_s for series in shown)
     all_trials = results.telemetry["trial"].nunique()
@@ -187,8 +184,19 @@ def _explorer(evidence: Evidence) -> View:
             t("{shown} of {all} trials are here, first repetitions first.", shown=len(shown), all=all_trials)
         )
     captions.append(t("Every sample of every trial is in telemetry.csv of its run."))
-    table = _table((trial, series) for _, _, trial, _, series in entries)
+    table = _table((trial, series) for _, _, trial, series in entries)
     return View((Explorer(t("Any trial over time"), prose(captions), data),), tables={"telemetry": table})
+
+
+def _titles() -> dict[str, str]:
+    return {quantity: t(label) for quantity, label in _QUANTITIES.items()}
+
+
+def _over_time(evidence: Evidence, trial: Any, series: Series) -> dict[str, Any]:
+    """The data of a trial, see _explorer."""
+    spans = evidence.results.records[trial.run_id, trial.trial_id].phases or []
+    phases = [[span.name, span.begin_s, span.end_s or series.end_s] for span in spans]
+    return {"phases": phases, "step_s": series.step_s, "devices": series.devices}
 
 
 def _label(trial: Any, case: str, several_runs: bool) -> str:
@@ -212,18 +220,17 @@ def _table(shown: Iterable[tuple[Any, Series]]) -> TableValues:
     return table
 
 
-def longest_trial(evidence: Evidence, suite: str) -> View:
-    """A chart of the longest ok trial of a suite, over time."""
-    results = evidence.results
-    trials = results.counting[["suite", "status", "duration_s", "run_id", "trial_id"]]
-    trials = ok_rows(trials[trials["suite"] == suite])
+def longest_trial(evidence: Evidence, suite: str, shown: Sequence[Series]) -> View:
+    """A chart of the longest ok trial of a suite, of those shown, over time."""
+    by_trial = {series.trial: series for series in shown}
+    trials = evidence.results.counting[["suite", "status", "duration_s", "run_id", "trial_id"]]
+    trials = ok_rows(trials[(trials["suite"] == suite) & trials.index.isin(list(by_trial))])
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
-        phases = results.records[trial.run_id, trial.trial_id].phases or []
-        drawn = course.telemetry_chart(results.telemetry_of(index), phases)
-        if drawn is not None:
+        drawn = course.of_trial(_titles(), _over_time(evidence, trial, by_trial[index]))
+        if drawn["vconcat"]:
             caption = t(
-                "The longest trial, {trial} of run {run}; bands are the workload's phases.",
+                "The longest trial of those above, {trial} of run {run}; bands are the workload's phases.",
                 trial=trial.trial_id,
                 run=trial.run_id,
             )
