@@ -33,6 +33,7 @@ from tsuishi.specs.checkable import CheckableNumber, of_usual_values
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import FILE, Hardware, Numbers, read_sources
+from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.doubtful import doubts_about
 
@@ -138,14 +139,15 @@ def check(chain: Chain) -> None:
             return
         lines = checked.lines_of_check(run, inner, number, environment, found.doubt)
         page = report_runs.report_folder(sub.session, [run], "") / "index.html"
-        if checked.is_supported(run):
+        statuses = {record.status for _, record in run.finished()}
+        if statuses - {UNSUPPORTED}:
             break
     chain.end_with(sub.exit_code)
     for line in (checked.markdown_table if options.has("markdown") else checked.aligned_text)(lines):
         say(line)
     say("")
     more = checked.further(options.given, page)
-    if run and checked.did_not_fit(run):
+    if OUT_OF_MEMORY in statuses:
         more.append(nearest_below(found.beside, number, int(number.axes.get(DEVICES, 1))))
     for line in filter(None, more):
         say(line)

@@ -20,7 +20,6 @@ from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.numerals import number_in
 from tsuishi.specs.questions import ALIKE
-from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.verdicts.evidence import evidence_of
 
@@ -149,16 +148,6 @@ def _differing(lock: Path) -> Iterator[str]:
                 yield wanted.name
         except metadata.PackageNotFoundError:
             yield wanted.name
-
-
-def is_supported(run: RunDirectory) -> bool:
-    """Whether the environment of a run supports its case."""
-    return any(record.status != UNSUPPORTED for _, record in run.finished())
-
-
-def did_not_fit(run: RunDirectory) -> bool:
-    """Whether a trial of a run had too little memory."""
-    return any(record.status == OUT_OF_MEMORY for _, record in run.finished())
 
 
 def further(given: Mapping[str, object], index: Path) -> list[str]:
