@@ -61,7 +61,7 @@ def ratios_chart(
         "value": figures.PALETTE[0],
     }
     shape = {"condition": {"test": "datum.published", "value": "diamond"}, "value": "circle"}
-    layers = _with_spread("x", "value", x, {"y": y, "color": colour}, shape)
+    layers = with_spread("x", "value", x, {"y": y, "color": colour}, shape)
     if bounds is not None:
         layers.insert(0, _region(bounds, x, ends))
     else:
@@ -92,11 +92,11 @@ def values_chart(rows: Sequence[dict[str, Any]], over: str, quantity: str) -> di
     series = {"field": "series", "type": "nominal", "legend": legend}
     colour = {**series, "scale": {"domain": names, "range": list(figures.PALETTE[: len(names)])}}
     shape = {**series, "scale": {"domain": names, "range": list(figures.SHAPES[: len(names)])}}
-    layers = _with_spread("y", "y", y, {"x": x, "color": colour}, shape)
+    layers = with_spread("y", "y", y, {"x": x, "color": colour}, shape)
     return {**figures.data_of(rows), "layer": layers, "width": _WIDTH + 60, "height": 72}
 
 
-def _with_spread(
+def with_spread(
     channel: str, field: str, amount: dict[str, Any], shared: dict[str, Any], shape: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """The layers of points along a channel (x or y), each with a line from `low` to `high` where it has a spread."""

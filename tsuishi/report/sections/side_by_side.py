@@ -8,6 +8,7 @@ from tsuishi.base.language import in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
+from tsuishi.report.charts.small import with_spread
 from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.declarations import Column, Tables, interval, ratio_columns
@@ -132,17 +133,9 @@ def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[s
         "yOffset": {**series, "sort": names},
         "color": {**series, "scale": colours, "legend": legend},
     }
-    point = {"type": "point", "filled": True, "opacity": 1, "size": 60}
     layers = [
         figures.once(figures.REFERENCE, {"x": {"datum": 1}}),
-        figures.layer(
-            {"type": "rule", "strokeWidth": 2},
-            {**encoding, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
-            "isValid(datum.low)",
-        ),
-        figures.layer(
-            point, {**encoding, "x": {**x, "field": "value"}, "shape": {**series, "scale": shapes, "legend": legend}}
-        ),
+        *with_spread("x", "value", x, encoding, {**series, "scale": shapes, "legend": legend}),
     ]
     return {**figures.data_of(rows), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
 
