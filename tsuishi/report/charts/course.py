@@ -34,9 +34,10 @@ def of_trial(quantities: Mapping[str, str], trial: Mapping[str, Any]) -> dict[st
             if value is not None
         ]
     drawn = panels({quantity: title for quantity, title in quantities.items() if datasets[quantity]})
-    # A legend without entries would have no size, and Vega would then give no size to the chart.
-    for panel in drawn["vconcat"]:
-        panel["layer"] = panel["layer"][not trial["phases"] :]
+    if not trial["phases"]:
+        # A legend without entries would have no size, and Vega would then give no size to the chart.
+        for panel in drawn["vconcat"]:
+            del panel["layer"][0]
     return {**drawn, "datasets": datasets}
 
 
