@@ -19,12 +19,16 @@ _SETTLING_S = 3.0
 
 
 class Part(NamedTuple):
-    """A part of a step: its work, and the seconds that it takes on an H100, where each trial begins with some 5 s."""
+    """A part of a step: its work, and the seconds that it takes on an H100, where each trial begins with some 5 s.
+
+    is_dry: whether it is done with --dry. It is not where an earlier part does the same with other arguments.
+    """
 
     step: int
     title: str
     expected_s: float
     work: Callable[[Kit], Iterator[Finding]]
+    is_dry: bool = True
 
 
 WHOLE = Part(9, "a whole run and its report", 110.0, whole.ran)
@@ -37,12 +41,12 @@ PARTS = (
     Part(8, "a killed runner", 25.0, faults.killed),
     Part(5, "cnn10 over batch sizes", 50.0, sweeps.measured_of("cnn10")),
     Part(4, "conv2d", 30.0, convolution.measured),
-    Part(5, "WRN-28-10 over batch sizes", 60.0, sweeps.measured_of("wrn28_10")),
+    Part(5, "WRN-28-10 over batch sizes", 60.0, sweeps.measured_of("wrn28_10"), is_dry=False),
     Part(7, "out of memory", 60.0, faults.out_of_memory),
     Part(6, "the best mode as a CUDA graph", 75.0, rivals.raced("cuda_graph")),
-    Part(2, "parity: the large network in every mode", 110.0, correctness.of_the_large),
-    Part(2, "parity: the other networks in every mode", 110.0, correctness.of_others),
-    Part(6, "the best mode, compiled", 300.0, rivals.raced("compiled")),
+    Part(2, "parity: the large network in every mode", 110.0, correctness.of_the_large, is_dry=False),
+    Part(2, "parity: the other networks in every mode", 110.0, correctness.of_others, is_dry=False),
+    Part(6, "the best mode, compiled", 300.0, rivals.raced("compiled"), is_dry=False),
 )
 
 
@@ -50,6 +54,8 @@ def done(kit: Kit, parts: Iterable[Part] = PARTS, last: Part | None = WHOLE) -> 
     """Do the parts in their order, each if it fits the time that the last one leaves, then the last one."""
     kept_s = _expected_s(kit, last) + _SETTLING_S if last else 0.0
     for part in parts:
+        if kit.dry and not part.is_dry:
+            continue
         _do(kit, part, kept_s, math.inf if kit.dry else _MOST_TIMES)
     if last:
         _do(kit, last, 0.0, math.inf)

@@ -16,7 +16,7 @@ from tsuishi.specs.data_sheets import sheet_of
 from tsuishi.specs.source import Source, read_sources
 
 BATCHES = {"cnn10": (128, 512, 2048), "wrn28_10": (64, 128, 256)}
-DRY_BATCHES = {"cnn10": (2, 4, 8), "wrn28_10": (1, 2)}
+DRY_BATCHES = (2, 4, 8)
 # The share of FP32's limit that training reaches: less shows a device that waits. Convolutions by Winograd's algorithm
 # take fewer operations than are counted, at best 1 / 2.25 of them (Lavin and Gray, CVPR 2016, F(2x2, 3x3)).
 LEAST_OF_LIMIT, MOST_OF_LIMIT = 0.15, 2.25
@@ -31,7 +31,7 @@ def measured_of(model: str) -> Any:
     """The part of a network: its work on a kit."""
 
     def measured(kit: Kit) -> Iterator[Finding]:
-        batches = (DRY_BATCHES if kit.dry else BATCHES)[model]
+        batches = DRY_BATCHES if kit.dry else BATCHES[model]
         groups = [{"model": model, "batch_size": list(batches)}]
         timing = cases.ONCE if kit.dry else cases.STEADY
         text = cases.suite(f"{model} over batch sizes", "training", cases.TRAINING, groups, timing)

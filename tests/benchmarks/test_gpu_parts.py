@@ -105,8 +105,14 @@ def test_the_end_of_the_kits_time_leaves_an_alarm_of_others_as_it_was(tmp_path: 
         signal.setitimer(signal.ITIMER_REAL, *alarm)
 
 
-def test_every_step_has_a_part_and_the_first_is_the_machine() -> None:
-    assert {part.step for part in (*parts.PARTS, parts.WHOLE)} == set(range(1, 10))
+def test_a_dry_kit_leaves_out_what_an_earlier_part_does_with_other_arguments(tmp_path: Path) -> None:
+    made = kit(tmp_path)
+    parts.done(made, [Part(2, "small", 1.0, good), Part(3, "large", 1.0, good, is_dry=False)], None)
+    assert outcomes(made) == [(2, "a thing", "pass")]
+
+
+def test_every_step_has_a_part_also_with_dry_and_the_first_is_the_machine() -> None:
+    assert {part.step for part in (*parts.PARTS, parts.WHOLE) if part.is_dry} == set(range(1, 10))
     assert parts.PARTS[0].step == 1
     ends = itertools.accumulate(part.expected_s for part in parts.PARTS)
     first = [part.step for part, end in zip(parts.PARTS, ends, strict=True) if end < 600 - parts.WHOLE.expected_s]
