@@ -2,12 +2,7 @@
 
 import contextlib
 import hashlib
-import os
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests import cifar10_file
-from tests.run.test_runner import wait_for
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import CIFAR10, DataSet, at_hand, fetch
 from tsuishi.base.errors import UserError
 
-ROOT = Path(__file__).parents[2]
 FILE = "cifar-10-python.tar.gz"
 ADVICE = (
     "; `invoke fetch-data` goes on with the kept part; --url gives another address; "
@@ -40,7 +33,6 @@ class Site:
     sized: bool = True
     # Bytes after which the connection ends.
     cut: int | None = None
-    pause_s: float = 0.0
     # A partial answer from somewhere else than asked for.
     shifted: bool = False
     asked: list[dict[str, str]] = field(default_factory=list)
@@ -84,7 +76,6 @@ class Handler(BaseHTTPRequestHandler):
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for start in range(0, len(body), 1 << 16):
                 self.wfile.write(body[start : start + (1 << 16)])
-                time.sleep(site.pause_s)
 
     def log_message(self, *arguments: object) -> None:
         pass
@@ -244,15 +235,6 @@ def test_another_file_is_refused_with_both_sums_and_leaves_nothing(host: Host, s
     assert host.files() == []
 
 
-def test_a_file_without_end_is_stopped_and_leaves_nothing(host: Host, site: Site) -> None:
-    site.content, site.sized = bytes(3 * len(site.content)), False
-    assert host.refused(site.url) == (
-        f"CIFAR-10 cannot be fetched: {site.url}: it sends more than the {host.wanted.size_bytes} bytes of "
-        f"{FILE}{ADVICE}"
-    )
-    assert host.files() == []
-
-
 def test_a_folder_of_this_machine_will_do(host: Host, tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
     (url,) = datasets.places([f"file://{tmp_path}/"], host.wanted)
@@ -273,54 +255,6 @@ def test_an_altered_file_is_fetched_again(host: Host, site: Site) -> None:
     path.write_bytes(b"altered")
     assert host.fetch(site.url).read_bytes() == site.content
     assert f"{FILE} was altered: fetching it again" in host.said
-
-
-FETCH = """
-import sys
-from pathlib import Path
-from tsuishi.artifacts.datasets import DataSet, fetch
-cache, url, size, sha256 = sys.argv[1:]
-data_set = DataSet("CIFAR-10", "cifar-10-python.tar.gz", (), int(size), sha256)
-fetch(Path(cache), [url], print, lambda size: None, data_set)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_download_goes_on_and_is_whole(host: Host, site: Site, number: int) -> None:
-    site.pause_s = 0.02
-    wanted = host.wanted
-    command = [sys.executable, "-c", FETCH, str(host.cache), site.url, str(wanted.size_bytes), wanted.sha256]
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(lambda: host.part().exists() and host.part().stat().st_size > 0)
-    child.send_signal(number)
-    assert child.wait() != 0
-    kept = host.part().stat().st_size
-    assert 0 < kept < len(site.content)
-    assert host.part().name in host.files()
-    assert FILE not in host.files()
-    site.pause_s = 0.0
-    assert host.fetch(site.url).read_bytes() == site.content
-    assert site.ranges_asked() == [None, f"bytes={kept}-"]
-
-
-@pytest.mark.system
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
-def test_a_full_disk_is_one_line_and_gone_on_from(host: Host, site: Site) -> None:
-    folder = host.cache / "data"
-    folder.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)], check=True)
-    try:
-        told = host.refused(site.url)
-        kept = host.part().stat().st_size
-        assert told == (
-            f"{host.part()}: No space left on device ({kept} of {len(site.content)} bytes are kept): free some room, "
-            "then start it again"
-        )
-        subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
-        assert host.fetch(site.url).read_bytes() == site.content
-        assert site.ranges_asked() == [None, f"bytes={kept}-"]
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_nothing_is_at_hand_until_it_is_fetched(host: Host, site: Site) -> None:

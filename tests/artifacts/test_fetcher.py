@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from unearth import Link
 
-from tests.artifacts.servers import Site, cut_at, redirected, status
+from tests.artifacts.servers import Site, redirected, status
 from tests.pinned import (
     CONTENT,
     OTHER,
@@ -103,25 +103,6 @@ def test_every_source_that_fails_is_told_as_it_fails_and_all_of_them_in_order_in
     assert told == [problem for problem in problems if "wheels" not in problem], "not to have it is no failure"
     assert str(caught.value) == f"env: no source gives tiny==1.0 as it is locked: {'; '.join(problems)}; {ADVICE}"
     assert host.files() == []
-
-
-@pytest.mark.parametrize("fault", ["missing", "altered", "cut"])
-def test_a_file_broken_in_one_index_is_taken_from_the_next(host: Host, site: Site, second: Site, fault: str) -> None:
-    if fault == "altered":
-        site.files[WHEEL] = b"something else"
-    else:
-        site.faults = {WHEEL: {"missing": status(404), "cut": cut_at(1000)}[fault]}
-    host.fetch(Sources(indexes=(site.index, second.index)))
-    assert host.files() == [f"{SHA256}/{WHEEL}"]
-    assert sum(host.sizes) == len(CONTENT)
-
-
-def test_the_rest_of_a_file_that_broke_off_is_taken_from_the_next_source(host: Host, site: Site, second: Site) -> None:
-    site.faults = {WHEEL: cut_at(1000)}
-    host.fetch(Sources(indexes=(site.index, second.index)))
-    assert second.ranges == ["bytes=1000-"]
-    assert host.said[-1] == f"going on with {WHEEL} from {second.netloc}"
-    assert host.files() == [f"{SHA256}/{WHEEL}"]
 
 
 def test_a_url_of_the_environment_is_taken_where_no_index_has_it(host: Host, site: Site) -> None:
