@@ -402,24 +402,6 @@ def daemons(root: Path) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cmdline"]) if named in (process.info["cmdline"] or ())]
 
 
-def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
-    make_checkout(tmp_path, "leaves_a_daemon")
-    run = run_suite(session(tmp_path))
-    assert [trial["status"] for trial in trials(run).values()] == ["ok"]
-    assert not daemons(tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
-def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Signals) -> None:
-    make_checkout(tmp_path, "waits_with_a_daemon")
-    child = runner_process(tmp_path)
-    wait_for(lambda: samples_written(tmp_path) and daemons(tmp_path))
-    child.send_signal(stop)
-    child.communicate(timeout=30)
-    wait_for(lambda: not daemons(tmp_path), timeout_s=10)
-
-
 KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
 import os, signal, sys
 from pathlib import Path

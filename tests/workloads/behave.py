@@ -260,11 +260,6 @@ def leaks(emitter):
     raise ValueError("{} refused {}".format(address, more))
 
 
-def leaves_a_daemon(emitter):
-    start_daemon()
-    ok(emitter)
-
-
 def waits_with_a_daemon(emitter):
     start_daemon()
     sleeps(emitter)
@@ -311,7 +306,6 @@ BEHAVIOURS = (
     burns,
     tells_its_variables,
     leaks,
-    leaves_a_daemon,
     waits_with_a_daemon,
     pours,
     ignores_signals,
