@@ -75,16 +75,6 @@ def test_the_same_machine_is_not_slower(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_with_less_than_three_sessions_a_case_is_open_whatever_it_took(tmp_path: Path) -> None:
-    """Nine trials in two sessions say little of another day."""
-    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
-    held(tmp_path / "out", [session(tmp_path / "now", day, times=3) for day in (11, 12)], earlier)
-    rows = rows_of(tmp_path / "out")
-    assert [(row["verdict"], row["sessions_now"], row["family_low"]) for row in rows] == [("open", "2", "")] * 3
-    assert "sessions: 3 then, 2 now" in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
-
-
-@pytest.mark.long
 def test_sessions_beyond_the_last_look_wait_for_the_next(tmp_path: Path) -> None:
     """Four sessions are judged by the first three: whoever looks after each session spends no more error."""
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3, 4)]
