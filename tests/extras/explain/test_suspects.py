@@ -90,8 +90,16 @@ def test_what_can_be_set_here_stands_with_its_value_in_each_run(tmp_path: Path) 
     assert named["data set"] == ("at hand", "none: images are made up", "measured here")
 
 
-@pytest.mark.parametrize("names", [("tiny", "tiny"), ("tiny", "tiny.venv"), ("tiny", "other")])
-@pytest.mark.parametrize("engines", [("docker", "venv"), ("venv", "venv"), ("apptainer", "venv"), (None, "venv")])
+@pytest.mark.parametrize(
+    ("names", "engines"),
+    [
+        (("tiny", "tiny.venv"), ("docker", "venv")),
+        (("tiny", "tiny"), ("venv", "venv")),
+        (("tiny", "tiny"), ("apptainer", "venv")),
+        (("tiny", "tiny"), (None, "venv")),
+        (("tiny", "other"), ("docker", "venv")),
+    ],
+)
 def test_engines_are_measured_where_only_they_differ_and_both_answer_here(
     tmp_path: Path, names: tuple[str, str], engines: tuple[str | None, str]
 ) -> None:
