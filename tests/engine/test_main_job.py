@@ -14,7 +14,6 @@ from tests.job import (
     TENSORFLOW,
     TORCH,
     WITHOUT_CHANNELS_FIRST,
-    Trial,
     invoke,
     rows,
     trials,
@@ -74,22 +73,6 @@ def test_every_case_runs_or_says_why_it_cannot(done: tuple[Path, str]) -> None:
     for row in found:
         assert bool(row["reason"]) == (row["status"] == "unsupported")
         assert not row["reason"] or REMEDY.search(row["reason"]), row["reason"]
-
-
-@pytest.mark.parametrize("environment", EVERYWHERE)
-def test_nothing_but_these_cases_is_unsupported(done: tuple[Path, str], environment: str) -> None:
-    found = trials(done[0], environment=environment)
-    unsupported = {trial["trial_id"] for trial in found if trial["status"] == "unsupported"}
-    assert unsupported == {trial["trial_id"] for trial in found if is_expected(trial)}
-
-
-def is_expected(trial: Trial) -> bool:
-    return any(
-        trial["suite"] in suites.split()
-        and trial["environment"] in environments
-        and all(trial[axis] == value for axis, value in axes.items())
-        for suites, axes, environments in UNSUPPORTED
-    )
 
 
 def test_every_environment_reports_what_it_promises(done: tuple[Path, str]) -> None:
