@@ -348,7 +348,7 @@ def test_altered_files_are_read_or_refused_in_a_line(tmp_path: Path) -> None:
     """The short form of benchmarks/mutations.py."""
     work = mutations.prepared(tmp_path)
     found: list[object] = []
-    some = mutations.chosen([mutations.measured(work)], 60, seed=0)
+    some = mutations.chosen([mutations.measured(work)], 20, seed=0)
     counts, _ = mutations.tried(work, some, tmp_path / "altered", lambda *told: found.append(told))
     assert not found
     assert {kind for _, kind in counts} == {"read", "refused"}
