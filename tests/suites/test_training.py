@@ -163,6 +163,8 @@ def test_networks_of_libraries_are_built_by_their_names(name: str, own: str, par
         "torch1.1-cu90": "timm is not installed in this environment",
     }
     assert elsewhere[name] in unsupported
+    known = (REAL.root / "tsuishi" / "specs" / "zoos" / "keras.txt").read_text().split()
+    assert ["keras", *found["keras"]] == (known if environment in TENSORFLOW else ["keras"])
 
 
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)

@@ -1,11 +1,12 @@
 """Runs inside an environment: networks of libraries by their names, each for a step of training, or why not.
 
 Arguments: the folder of the workloads, the names. Prints a JSON object: by name the parameters, the shape of an image,
-the loss, the multiply-adds; or the reason as `unsupported`.
+the loss, the multiply-adds; or the reason as `unsupported`. As `keras`: its release and all names, where it is there.
 """
 
 import json
 import sys
+from importlib.util import find_spec
 
 sys.path.insert(0, sys.argv[1])
 
@@ -36,5 +37,15 @@ def found(name):
     return answer
 
 
+def known():
+    if not find_spec("tensorflow"):
+        return []
+    import keras
+
+    from frameworks.tensorflow import zoos
+
+    return [keras.__version__, *sorted(zoos.names())]
+
+
 if __name__ == "__main__":
-    print("found: " + json.dumps({name: found(name) for name in sys.argv[2:]}))
+    print("found: " + json.dumps(dict({name: found(name) for name in sys.argv[2:]}, keras=known())))
