@@ -14,8 +14,7 @@ import numpy as np
 
 from tsuishi.estimates import ratios, timed_blocks
 from tsuishi.estimates.contrasts import contrast, ratio
-from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.least_squares import Interval
+from tsuishi.estimates.intervals import Region, Term
 from tsuishi.estimates.line_fit import Point, fit, measured
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import TimedBlock
@@ -222,7 +221,7 @@ def lack_of_fit_seen(trials: int) -> Draw:
     return draw
 
 
-def _has(interval: Interval, value: float) -> bool:
+def _has(interval: Region, value: float) -> bool:
     return interval.low <= value <= interval.high
 
 

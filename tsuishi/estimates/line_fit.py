@@ -8,17 +8,18 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from scipy import special
 
 from tsuishi.estimates.contrasts import contrast
-from tsuishi.estimates.intervals import Contrast, Term, student
-from tsuishi.estimates.least_squares import UNBOUNDED, Interval, Sums, ratio_interval, sums
+from tsuishi.estimates.intervals import Contrast, Region, Term, student
 from tsuishi.estimates.variances import Pool
 
 # A step time so far off the line is no scatter: it shows another algorithm, or another kind of memory.
 KINK_PERCENT = 5.0
 # A line through fewer batch sizes has no residuals.
 FEWEST_POINTS = 3
+_UNBOUNDED = Region(-math.inf, math.inf)
 
 
 class Point(NamedTuple):
@@ -85,9 +86,9 @@ class Fit(NamedTuple):
 
     v0: float
     t_cost: float
-    v0_interval: Interval | None
-    t_cost_interval: Interval | None
-    b_half_interval: Interval | None
+    v0_interval: Region | None
+    t_cost_interval: Region | None
+    b_half_interval: Region | None
     residuals: tuple[Residual, ...]
     pure_error: Pool | None
     about_line: Pool | None
@@ -122,13 +123,13 @@ class Fit(NamedTuple):
         """The time of a step in seconds, by the model."""
         return batch_size / self.v0 + self.t_cost
 
-    def band(self, batch_size: float) -> Interval | None:
+    def band(self, batch_size: float) -> Region | None:
         """The 95 % interval of `step_s`; None where the parameters have no interval."""
         if self.covariance is None:
             return None
         middle = self.step_s(batch_size)
-        low, high = self.covariance.error(batch_size, 1, middle).interval() or UNBOUNDED
-        return Interval(middle + low, middle + high)
+        low, high = self.covariance.error(batch_size, 1, middle).interval() or _UNBOUNDED
+        return Region(middle + low, middle + high)
 
 
 def measured(batch_size: int, seconds: float, term: Term | None) -> Point:
@@ -152,9 +153,8 @@ def fit(points: Iterable[Point]) -> Fit | None:
     ordered = sorted(points, key=lambda point: point.batch_size)
     if len({point.batch_size for point in ordered}) < 2:
         return None
-    summed = _sums(ordered)
-    slope, t_cost = summed.line
-    if slope <= 0:
+    (slope, t_cost), inverse = _line(ordered)
+    if slope * ordered[-1].batch_size <= 1e-9 * t_cost:  # 0 but for rounding
         return None
     residuals = tuple(Residual(point.batch_size, point.seconds, slope * point.batch_size + t_cost) for point in ordered)
     (pure_error, of_rounds), about_line = _pure_error(ordered), _about_line(ordered, residuals)
@@ -163,17 +163,17 @@ def fit(points: Iterable[Point]) -> Fit | None:
     if variance is None:
         return known
     if known.kinked:
-        return known._replace(v0_interval=Interval(0.0, math.inf), t_cost_interval=UNBOUNDED, b_half_interval=UNBOUNDED)
-    slope_variance, cost_variance, both = (variance.variance * each for each in summed.inverse)
+        return known._replace(v0_interval=Region(0.0, math.inf), t_cost_interval=_UNBOUNDED, b_half_interval=_UNBOUNDED)
+    (slope_variance, both), (_, cost_variance) = (variance.variance * inverse).tolist()
     covariance = Covariance(slope_variance, cost_variance, both, variance.freedom, of_rounds)
-    low, high = covariance.error(1, 0, slope).interval() or UNBOUNDED
-    ends = covariance.error(0, 1, t_cost).interval() or UNBOUNDED
+    low, high = covariance.error(1, 0, slope).interval() or _UNBOUNDED
+    ends = covariance.error(0, 1, t_cost).interval() or _UNBOUNDED
     # What all batch sizes share cancels in b_half, as it is a ratio.
     above, below = (t_cost, cost_variance), (slope, slope_variance)
     return known._replace(
-        v0_interval=Interval(1 / (slope + high), 1 / (slope + low) if slope + low > 0 else math.inf),
-        t_cost_interval=Interval(*(t_cost + end for end in ends)),
-        b_half_interval=ratio_interval(above, below, both, student(variance.freedom)),
+        v0_interval=Region(1 / (slope + high), 1 / (slope + low) if slope + low > 0 else math.inf),
+        t_cost_interval=Region(*(t_cost + end for end in ends)),
+        b_half_interval=_ratio_interval(above, below, both, student(variance.freedom)),
         covariance=covariance,
     )
 
@@ -187,7 +187,7 @@ def deciding(points: Sequence[Point], whole: Fit) -> int | None:
     """
     if len(points) < FEWEST_POINTS:
         return None
-    slope_variance, cost_variance, _ = _sums(points).inverse
+    slope_variance, cost_variance = np.diag(_line(points)[1]).tolist()
     moved: dict[int, float] = {}
     for point in points:
         others = fit(other for other in points if other is not point)
@@ -201,9 +201,29 @@ def deciding(points: Sequence[Point], whole: Fit) -> int | None:
     return max(moved, key=moved.__getitem__, default=None)
 
 
-def _sums(points: Iterable[Point]) -> Sums:
-    """A point counts as often as it has trials."""
-    return sums((point.trials, point.batch_size, point.seconds) for point in points)
+def _line(points: Iterable[Point]) -> tuple[list[float], np.ndarray]:
+    """The slope and the offset of the line; and their covariance for a variance of 1.
+
+    A point counts as often as it has trials. There must be two different batch sizes.
+    """
+    rows, trials = zip(*(((p.batch_size / p.seconds, 1 / p.seconds), p.trials) for p in points), strict=True)
+    design = np.array(rows)
+    weighted = design.T * trials
+    inverse: np.ndarray = np.linalg.inv(weighted @ design)
+    return (inverse @ weighted.sum(axis=1)).tolist(), inverse
+
+
+def _ratio_interval(above: tuple[float, float], below: tuple[float, float], covariance: float, t: float) -> Region:
+    """Fieller's interval of above / below, each given as (value, variance); infinite where `below` may be 0."""
+    (numerator, numerator_variance), (denominator, variance) = above, below
+    ratio, g = numerator / denominator, t * t * variance / denominator**2
+    if g >= 1:
+        return _UNBOUNDED
+    middle = ratio - (g * covariance / variance if variance else 0)
+    inner = numerator_variance - 2 * ratio * covariance + ratio**2 * variance
+    inner -= g * (numerator_variance - covariance**2 / variance) if variance else 0
+    half = t / denominator * math.sqrt(max(0.0, inner))
+    return Region((middle - half) / (1 - g), (middle + half) / (1 - g))
 
 
 def _pure_error(points: Sequence[Point]) -> tuple[Pool | None, Pool | None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuishi.base.language import in_words, t
 from tsuishi.estimates import throughput
-from tsuishi.estimates.least_squares import Interval
+from tsuishi.estimates.intervals import Region
 from tsuishi.estimates.line_fit import FEWEST_POINTS, KINK_PERCENT, Fit, Residual, deciding, fit
 from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
@@ -285,7 +285,7 @@ def _percent(scatter: Pool) -> float:
     return 100 * math.sqrt(scatter.variance)
 
 
-def _values(found: Fit) -> list[tuple[float, Interval | None]]:
+def _values(found: Fit) -> list[tuple[float, Region | None]]:
     """The parameters with their intervals, in the order of _PARAMETERS."""
     return [(found.v0, found.v0_interval), (found.t_cost, found.t_cost_interval), (found.b_half, found.b_half_interval)]
 
