@@ -5,6 +5,7 @@ blocks shows (Mann, Econometrica 13, 1945, 245-259; Kendall's tau).
 """
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -83,62 +84,41 @@ def _drifted(
     fewer than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows shows.
     """
     order = np.lexsort((parts, trials))
-    trials, values, weights = trials[order], values[order], weights[order]
-    begins = _begins(trials, parts[order])
-    counts = np.diff(np.r_[begins, len(trials)])
-    groups, enough = np.repeat(np.arange(len(begins)), counts), counts >= least
-    until, total = _sums(weights, begins, groups)
-    in_first = until <= total[groups] / 3 * (1 + _ROUNDING)
-    in_last = until - weights >= total[groups] * 2 / 3 * (1 - _ROUNDING)
-    first, last = (_medians(groups[part], values[part], weights[part], len(begins)) for part in (in_first, in_last))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        changes = np.where(enough, last / first - 1, np.nan)
-    largest: dict[int, int] = {}
-    for group in np.flatnonzero(~np.isnan(changes)).tolist():
-        before = largest.setdefault(int(trials[begins[group]]), group)
-        if abs(changes[group]) > abs(changes[before]):
-            largest[int(trials[begins[group]])] = group
-
-    def has_drifted(group: int) -> bool:
-        if not ordered or not _SMALL_DRIFT < abs(changes[group]) <= DRIFT:
-            return bool(abs(changes[group]) > DRIFT)
-        return trend_p(values[begins[group] :][: counts[group]]) < _LEVEL
-
-    drifted = {trial: float(changes[group]) for trial, group in largest.items() if has_drifted(group)}
+    trials, parts, values, weights = (each[order] for each in (trials, parts, values, weights))
+    begins = np.flatnonzero(np.diff(trials, prepend=-1) | np.diff(parts, prepend=-1)).tolist()
+    largest: dict[int, tuple[float, np.ndarray]] = {}
+    for begin, end in pairwise([*begins, len(trials)]):
+        part, trial = slice(begin, end), int(trials[begin])
+        change = _change(values[part], weights[part]) if end - begin >= least else 0.0
+        if abs(change) > abs(largest.get(trial, (0.0,))[0]):
+            largest[trial] = change, values[part]
+    drifted = {
+        trial: change
+        for trial, (change, of) in largest.items()
+        if abs(change) > DRIFT or (ordered and abs(change) > _SMALL_DRIFT and trend_p(of) < _LEVEL)
+    }
     return pd.Series(drifted, dtype="float64")
 
 
-def _begins(*keys: np.ndarray) -> np.ndarray:
-    """The places where a group of rows begins, of rows that are sorted by these keys."""
-    differs = np.zeros(len(keys[0]), bool)
-    differs[:1] = True
-    for key in keys:
-        differs[1:] |= key[1:] != key[:-1]
-    return np.flatnonzero(differs)
-
-
-def _sums(weights: np.ndarray, begins: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of the weights of a group up to each row, and of each whole group. groups: of each row, ascending."""
+def _change(values: np.ndarray, weights: np.ndarray) -> float:
+    """The median of the last third, by weight, over that of the first third, minus 1; NaN where a third has no row."""
     until = np.cumsum(weights)
-    until -= (until[begins] - weights[begins])[groups]
-    return until, np.add.reduceat(weights, begins) if len(begins) else np.zeros(0)
+    first = until <= until[-1] / 3 * (1 + _ROUNDING)
+    last = until - weights >= until[-1] * 2 / 3 * (1 - _ROUNDING)
+    if not (first.any() and last.any()):
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(_median(values[last], weights[last]) / _median(values[first], weights[first]) - 1)
 
 
-def _medians(groups: np.ndarray, values: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
-    """The medians of groups 0 to count - 1, in which a row counts by its weight; NaN for a group without rows."""
-    order = np.lexsort((values, groups))
-    groups, values, weights = groups[order], values[order], weights[order]
-    begins = _begins(groups)
-    until, total = _sums(weights, begins, np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(groups)])))
-    half = np.zeros(count)
-    half[groups[begins]] = total / 2
-    found = np.full((2, count), np.nan)
-    for place, past in enumerate((until >= half[groups] * (1 - _ROUNDING), until > half[groups] * (1 + _ROUNDING))):
-        rows = np.flatnonzero(past)
-        firsts = rows[_begins(groups[rows])]
-        found[place, groups[firsts]] = values[firsts]
-    medians: np.ndarray = found.mean(axis=0)
-    return medians
+def _median(values: np.ndarray, weights: np.ndarray) -> np.float64:
+    """The median of values that count by their weights."""
+    order = values.argsort()
+    until = weights[order].cumsum()
+    half = until[-1] / 2
+    low, high = until.searchsorted(half * (1 - _ROUNDING)), until.searchsorted(half * (1 + _ROUNDING), "right")
+    middle: np.float64 = (values[order[low]] + values[order[high]]) / 2
+    return middle
 
 
 def trend_p(values: np.ndarray) -> float:
