@@ -28,13 +28,13 @@ from tsuishi.plan.planning import NothingToAsk
 from tsuishi.plan.session import Session
 from tsuishi.report.output import checked
 from tsuishi.results.directory import RunDirectory, open_run
-from tsuishi.specs.case import DEVICES, SUITE
+from tsuishi.specs.case import DEVICES, SUITE, Case
 from tsuishi.specs.checkable import CheckableNumber, of_usual_values
 from tsuishi.specs.environment import Environment, read_environments, select_environments
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import FILE, Hardware, Numbers, read_sources
 from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
-from tsuishi.specs.suite import read_suite
+from tsuishi.specs.suite import Group, read_suite
 from tsuishi.verdicts.doubtful import doubts_about
 
 # Trials of the case, where --repetitions does not say another number.
@@ -239,7 +239,12 @@ def _narrow(path: Path, found: Found) -> None:
         raise UserError(f"suites/{path.name} has no case of this number in the profile {session.choice.profile}")
     if not found.case_id:
         cases = of_usual_values(cases, lambda each: each[0].values, number.axes, session.words.usual)
-    document = tomlkit.parse((session.checkout.suites / path.name).read_text(encoding="utf-8"))
+    write_cases(session.checkout.suites / path.name, path, cases)
+
+
+def write_cases(source: Path, target: Path, cases: Iterable[tuple[Case, Group]]) -> None:
+    """Write a suite with nothing but these cases of it."""
+    document = tomlkit.parse(source.read_text(encoding="utf-8"))
     for key in ("axes", "questions", "groups"):
         document.pop(key, None)
     groups = tomlkit.aot()
@@ -249,7 +254,7 @@ def _narrow(path: Path, found: Found) -> None:
             tomlkit.item({"axes": axes, "expect": {name: each.model_dump() for name, each in group.expect.items()}})
         )
     document.add("groups", groups)
-    path.write_text(tomlkit.dumps(document), encoding="utf-8")
+    target.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 
 def _on_its_accelerator(session: Session, number: CheckableNumber) -> Session:

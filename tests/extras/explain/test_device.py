@@ -2,19 +2,24 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.extras.explain.test_design import FACTORS, PRINTED, measured, planted, times
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
+from tsuishi.commands.check import Found
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.roofline import DeviceLimits
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import bars
 from tsuishi.extras.explain.device import Limits
+from tsuishi.extras.explain.explanation_folder import write_limits
 from tsuishi.extras.explain.sections import drawing
 from tsuishi.machine.compatibility import read_table
+from tsuishi.plan.choice import Choice
+from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import read_suite
 
@@ -123,9 +128,12 @@ def test_the_device_takes_its_part_from_the_remainder() -> None:
 def test_nothing_but_products_and_copies_is_measured(
     accelerator: Accelerator, precision: str, products: str, tmp_path: Path
 ) -> None:
-    suite = device.suite_of_limits(Checkout().suites)
-    device.narrow(suite, tmp_path / suite.name, precision)
-    cases = [case.values for case, _ in read_suite(tmp_path / suite.name, WORDS).cases("quick", accelerator)]
+    session = SimpleNamespace(
+        checkout=Checkout(), words=WORDS, choice=Choice(profile="quick", accelerator=accelerator), nvml=()
+    )
+    number = CheckableNumber((), (), "", "", "", {"precision": precision}, "", 1.0, "", "", "", {})
+    write_limits(Found(number, "", session, "", ()), tmp_path / "limits.toml")  # type: ignore[arg-type]
+    cases = [case.values for case, _ in read_suite(tmp_path / "limits.toml", WORDS).cases("quick", accelerator)]
     assert {(case["operation"], case.get("precision")) for case in cases} == {
         ("matmul", products),
         ("memory_copy", None),

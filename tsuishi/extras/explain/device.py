@@ -6,15 +6,11 @@ of its limit that the printed step reaches, over the share that mine reaches.
 """
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Annotated
 
-import tomlkit
 from pydantic import Field
 
-from tsuishi.base.errors import UserError
 from tsuishi.base.language import t
 from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Contrast, Term
@@ -23,9 +19,7 @@ from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
 from tsuishi.report.parts.wording import digits
 from tsuishi.specs.data_sheets import DataSheet, fastest_of, sheets_of_printed
-from tsuishi.specs.suite import known_suites
 
-_PRODUCT, _COPY = "matmul", "memory_copy"
 # The rates of a step that a device limits, with the unit that is printed, and its factor.
 RATES = {"flops_per_s": ("TFLOP/s", 1e12), "bytes_per_s": ("GB/s", 1e9)}
 # The quantities whose step the rates are of.
@@ -61,39 +55,6 @@ def measured_limits(found: DeviceLimits, precision: str) -> Limits:
     """The limits that were measured; a rate without a limit is left out."""
     most = {"flops_per_s": found.flops_per_s.get(product_of(precision)), "bytes_per_s": found.bytes_per_s}
     return Limits(most={name: rate for name, rate in most.items() if rate}, origin="as measured here")
-
-
-def suite_of_limits(suites: Path) -> Path:
-    """The suite that measures matrix products and copies. Raises UserError where there is none."""
-    for path in known_suites(suites).values():
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-        axes = [document.get("axes", {}), *(group.get("axes", {}) for group in document.get("groups", ()))]
-        if {_PRODUCT, _COPY} <= {operation for each in axes for operation in _values(each.get("operation"))}:
-            return path
-    raise UserError(f"{suites}: no suite measures {_PRODUCT} and {_COPY}, the limits of a device")
-
-
-def narrow(suite: Path, narrowed: Path, precision: str) -> None:
-    """Write a suite of limits that has nothing but matrix products of a precision, and copies within the memory."""
-    document = tomlkit.parse(suite.read_text(encoding="utf-8"))
-    document.pop("questions", None)
-    usual, groups = document["axes"].unwrap(), tomlkit.aot()
-    for group in document["groups"].unwrap():
-        axes = {**usual, **group["axes"]}
-        operations, precisions = (_values(axes.get(axis)) for axis in ("operation", "precision"))
-        if _PRODUCT in operations and product_of(precision) in precisions:
-            wanted = {"operation": _PRODUCT, "precision": product_of(precision)}
-        elif _COPY in operations:
-            wanted = {"operation": _COPY}
-        else:
-            continue
-        groups.append(tomlkit.item({**group, "axes": {**group["axes"], **wanted}}))
-    document["groups"] = groups
-    narrowed.write_text(tomlkit.dumps(document), encoding="utf-8")
-
-
-def _values(value: object) -> list[object]:
-    return [*value] if isinstance(value, list | tuple) else [value]
 
 
 def bar(rates: Mapping[str, Term], devices: int, theirs: Limits, mine: Limits, times_as_long: float) -> Bar | None:

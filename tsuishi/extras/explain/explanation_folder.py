@@ -12,7 +12,8 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.commands import check
 from tsuishi.commands.chain import Chain
-from tsuishi.extras.explain import device, unsaid
+from tsuishi.estimates.roofline import product_of
+from tsuishi.extras.explain import unsaid
 from tsuishi.extras.explain.design import FULL, are_decided
 from tsuishi.extras.explain.difference import NAME, Difference, Explained, Unsaid, explained
 from tsuishi.plan.choice import choose, computing
@@ -28,6 +29,8 @@ from tsuishi.verdicts.evidence import evidence_of
 _ROUNDS = "3"
 # The protocol of warm steps.
 _STEADY = "steady"
+# The suite that measures matrix products and copies, the limits of a device.
+_LIMITS = "device_limits.toml"
 # Values of axes; None: not given.
 Settings = Mapping[str, Value | None]
 
@@ -45,9 +48,8 @@ class ExplanationFolder:
         self.useless: frozenset[str] = frozenset()
         suites = [self.suite]
         if asked.limits and not asked.my_limits:
-            of_limits = device.suite_of_limits(chain.session.checkout.suites)
-            device.narrow(of_limits, self.inner.suites / of_limits.name, str(found.number.axes.get("precision", "")))
-            suites.append(of_limits.stem)
+            write_limits(found, self.inner.suites / _LIMITS)
+            suites.append(_LIMITS.removesuffix(".toml"))
         environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
         self.options = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
         self.options |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
@@ -202,3 +204,13 @@ class ExplanationFolder:
         """Whether the number is the speed of a step, which `steady` gives."""
         quantity = self.found.number.quantity
         return quantity == "step_s" or quantity.startswith("throughput_")
+
+
+def write_limits(found: check.Found, target: Path) -> None:
+    """Write a suite of limits with nothing but the products in a number's precision, and copies within the memory."""
+    session, product = found.session, product_of(str(found.number.axes.get("precision", "")))
+    suite = session.checkout.suites / _LIMITS
+    cases = read_suite(suite, session.words).cases(session.choice.profile, computing(session.choice, session.nvml))
+    wanted = (("matmul", product), ("memory_copy", None))
+    of = [each for each in cases if (each[0].values["operation"], each[0].values.get("precision")) in wanted]
+    check.write_cases(suite, target, of)
