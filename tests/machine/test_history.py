@@ -100,14 +100,11 @@ def test_scatter_is_pooled_over_names_and_runs_by_degrees_of_freedom(tmp_path: P
     assert [again.has_scatter(name) for name in ("steps of tf", "unknown")] == [True, False]
 
 
-def test_the_change_by_a_setting_is_the_median_of_what_was_measured_here(tmp_path: Path) -> None:
-    history = History(tmp_path, "here")
-    for times in (1.0, 4.0, 2.0):
-        history.learn_change("conv2d cpu threads=1", times)
-    history.keep()
-    kept = History(tmp_path, "here")
-    assert kept.change("conv2d cpu threads=1") == 2.0
-    assert kept.change("conv2d cpu threads=2") is None
+def test_what_an_earlier_tsuishi_kept_of_settings_is_no_reason_to_forget_durations(tmp_path: Path) -> None:
+    (tmp_path / "history").mkdir()
+    kept = '{"durations": {"report": [7.0]}, "changes": {"conv2d cpu threads=1": [2.0]}}'
+    (tmp_path / "history" / "here.json").write_text(kept)
+    assert History(tmp_path, "here").report_s == 7.0
 
 
 def test_a_resumed_run_replaces_its_scatter_and_only_the_latest_runs_are_kept(tmp_path: Path) -> None:

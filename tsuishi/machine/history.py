@@ -57,16 +57,14 @@ class History:
         self._ratios: dict[str, list[float]] = {}
         # By name and run: the variance of the logarithms of a case's trials, and its degrees of freedom.
         self._scatters: dict[str, dict[str, tuple[float, float]]] = {}
-        self._changes: dict[str, list[float]] = {}
         try:
             kept = files.read_json(self._path) if self._path.exists() else {}
             self._durations = {str(name): _numbers(values) for name, values in kept.get("durations", {}).items()}
             self._ratios = {str(kind): _numbers(values) for kind, values in kept.get("ratios", {}).items()}
             self._scatters = {str(name): _scatters(of_run) for name, of_run in kept.get("scatters", {}).items()}
-            self._changes = {str(name): _numbers(values) for name, values in kept.get("changes", {}).items()}
         except (UserError, TypeError, ValueError, AttributeError):
             # A damaged file is no reason not to plan.
-            self._durations, self._ratios, self._scatters, self._changes = {}, {}, {}, {}
+            self._durations, self._ratios, self._scatters = {}, {}, {}
 
     def expected_s(self, name: str, guess_s: float, kinds: Iterable[str] = ()) -> float:
         """The estimated duration in seconds. `kinds` are the kinds that the work belongs to, the narrowest first."""
@@ -109,19 +107,10 @@ class History:
             return None
         return math.sqrt(math.fsum(variance * each for variance, each in known) / freedom)
 
-    def learn_change(self, name: str, times: float) -> None:
-        """Remember the factor, 1 or more, by which a setting changed a number."""
-        self._changes[name] = [*self._changes.get(name, ()), round(times, 4)][-_KEPT:]
-
-    def change(self, name: str) -> float | None:
-        """The factor by which a setting changed numbers here, the median; None where it was not measured."""
-        return statistics.median(self._changes[name]) if name in self._changes else None
-
     def keep(self) -> None:
         """Write the file, for the next command."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         learnt = {"durations": self._durations, "ratios": self._ratios, "scatters": self._scatters}
-        learnt |= {"changes": self._changes}
         files.write_json(self._path, learnt | ({"machine": self._record} if self._record else {}))
 
     @cached_property

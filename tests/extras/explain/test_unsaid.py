@@ -48,20 +48,6 @@ def test_the_setting_that_may_change_the_number_most_comes_first(
     assert [*unsaid_of(of_gpu, REAL.suites, "training", "torch")][:2] == ["execution", "layout"]
 
 
-def test_what_was_measured_on_this_machine_comes_before_what_tables_say() -> None:
-    of_gpu = number("pytorch-gpu-benchmark", "resnet18 inference none fp32")
-    values = unsaid_of(of_gpu, REAL.suites, "training", "torch")
-    assert next(iter(values)) == "execution"
-    measured = {("execution", values["execution"][0]): 1.02, ("batches", values["batches"][0]): 9.0}
-    found = unsaid_of(of_gpu, REAL.suites, "training", "torch", lambda axis, value: measured.get((axis, value)))
-    assert [*found][:2] == ["batches", "layout"]
-    # Of several values, those that were measured count.
-    measured = {("layout", values["layout"][0]): 1.01, ("batches", values["batches"][0]): 1.2}
-    found = unsaid_of(of_gpu, REAL.suites, "training", "torch", lambda axis, value: measured.get((axis, value)))
-    assert len(values["layout"]) > 1
-    assert [*found][:3] == ["execution", "batches", "layout"]
-
-
 def test_an_environment_is_asked_for_each_value_and_each_two_of_two_settings() -> None:
     assert [*tried(VALUES)] == [
         {},

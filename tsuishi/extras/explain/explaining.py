@@ -85,9 +85,7 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
         return
     chain.end_with(sub.exit_code)
     evidence = evidence_of(run, folder.inner.suites, folder.inner.published)
-    found_bars = explained(evidence, fitting)
-    folder.learn(found_bars, fitting)
-    for line in sections.plain(found_bars, fitting):
+    for line in sections.plain(explained(evidence, fitting), fitting):
         say(line)
 
 

@@ -1,7 +1,6 @@
 """The folder in which an explanation is measured: a tree of its own, as `check` makes it, with a suite of corners."""
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from tsuishi.commands.chain import Chain
 from tsuishi.estimates.roofline import product_of
 from tsuishi.extras.explain import unsaid
 from tsuishi.extras.explain.design import FULL, are_decided
-from tsuishi.extras.explain.difference import NAME, Difference, Explained, Unsaid, explained
+from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
 from tsuishi.plan.choice import choose, computing
 from tsuishi.plan.planning import measurable
 from tsuishi.report.sections.beside_published import cases_of
@@ -151,14 +150,7 @@ class ExplanationFolder:
         (here,) = select_environments(images, (environment,), "cpu")
         number, session = self.found.number, self.chain.session
         workload = read_suite(self.path, session.words).workload
-        history, name = session.history, self.name_of_change
-        values = unsaid.unsaid_of(
-            number,
-            session.checkout.suites,
-            workload,
-            here.framework,
-            lambda axis, value: history.change(name(axis, value)),
-        )
+        values = unsaid.unsaid_of(number, session.checkout.suites, workload, here.framework)
         self.write(unsaid.tried(values))
         refused, stated = self.refusals(), {axis: number.axes.get(axis) for axis in values}
         if (usual := refused(stated, environment)) and all(usual.values()):
@@ -177,19 +169,6 @@ class ExplanationFolder:
         except UserError:  # the report says why
             return ""
         return "" if are_decided(found.bars, found.factors) else self.suite
-
-    def name_of_change(self, axis: str, value: Value) -> str:
-        """The name under which the history of this machine has the effect of a setting."""
-        workload = read_suite(self.path, self.chain.session.words).workload
-        return f"{workload} {computing(self.found.session.choice, self.found.session.nvml)} {axis}={value}"
-
-    def learn(self, found: Explained, asked: Difference) -> None:
-        """Remember for later explanations by how much each setting that the number does not state changed it."""
-        sizes = {bar.name: abs(bar.size.value) for bar in found.bars}
-        with self.chain.session.learning() as history:
-            for axis, value in asked.may_be.items():
-                if axis in sizes:
-                    history.learn_change(self.name_of_change(axis, value), math.exp(sizes[axis]))
 
     def protocols(self, refused: Mapping[str, str]) -> list[str]:
         """The protocols that may give the number, of those that can run; refused: the reasons with usual settings.

@@ -8,7 +8,6 @@ from pathlib import Path
 from tsuishi.extras.explain.design import MOST
 from tsuishi.extras.explain.difference import Unsaid
 from tsuishi.machine.process_limits import limits_of_process
-from tsuishi.specs.axes import Axis
 from tsuishi.specs.case import Value
 from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import ANY
@@ -17,18 +16,11 @@ from tsuishi.specs.suite import every_suite
 Settings = Mapping[str, Value]
 
 
-def unsaid_of(
-    number: CheckableNumber,
-    suites: Path,
-    workload: str,
-    framework: str,
-    changed_by: Callable[[str, Value], float | None] = lambda axis, value: None,
-) -> dict[str, tuple[Value, ...]]:
+def unsaid_of(number: CheckableNumber, suites: Path, workload: str, framework: str) -> dict[str, tuple[Value, ...]]:
     """The axes that a number does not state, with the values other than usual that suites/axes.toml names for them.
 
     Of the axes that its workload has in any suite, and of the settings of the process that its framework reads.
-    Programs without a framework compute with NumPy. The axis that may change the number most is the first. changed_by:
-    gives the factor by which a value changed numbers on this machine; None where it was not measured.
+    Programs without a framework compute with NumPy. The axis that may change the number most is the first.
     """
     every = every_suite(suites)
     framework = "numpy" if framework == ANY else framework
@@ -42,12 +34,7 @@ def unsaid_of(
         and (name not in number.axes or name in number.assumed)
         and (name in known or (axis.is_of_process and (not axis.read_by or framework in axis.read_by)))
     ]
-
-    def most(axis: Axis) -> float:
-        measured = [times for value in axis.unsaid if (times := changed_by(axis.name, value))]
-        return max(measured, default=cpus if axis.changes_by == "cpus" else axis.changes_by)
-
-    found.sort(key=most, reverse=True)
+    found.sort(key=lambda axis: cpus if axis.changes_by == "cpus" else axis.changes_by, reverse=True)
     return {axis.name: axis.unsaid for axis in found}
 
 
