@@ -80,6 +80,18 @@ def test_columns_of_networks_and_a_row_for_each_reading() -> None:
     assert found.refused() == {("model", "densenet121"): 2}
 
 
+def test_many_columns_of_networks_are_said_in_one_line() -> None:
+    columns = {"all": "step_s ms"}
+    found = adopted(
+        "resnet18,vgg16,resnet50,cnn10,note\n3.0,9.9,5,1,a\n", "t.csv", case={"batch_size": 12}, columns=columns
+    )
+    said = "step_s, printed x 0.001, headers are values of model"
+    assert taken(found) == {"note": "not read", "resnet18, vgg16, and 2 more": said}
+    assert len(numbers(found)) == 4
+    few = adopted("resnet18,vgg16\n3.0,9.9\n", "t.csv", case={"batch_size": 12}, columns=columns)
+    assert [*taken(few)] == ["resnet18", "vgg16"]
+
+
 def test_units_in_cells_precision_in_headers_and_hardware_in_headings() -> None:
     """NVIDIA/DeepLearningExamples, PyTorch/Classification/ConvNets/resnet50v1.5."""
     text = """# ResNet50 v1.5 For PyTorch

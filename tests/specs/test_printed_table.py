@@ -30,6 +30,11 @@ def spec(**given: Any) -> PrintedTable:
     return toml.made("a test", values, PrintedTable, WORDS)
 
 
+def headed(*networks: str, scale: float = 1.0) -> list[dict[str, Any]]:
+    """Columns whose headers are networks."""
+    return [{"name": name, "holds": "step_s", "scale": scale, "case": {"model": name}} for name in networks]
+
+
 def reading(text: str, names: dict[str, Any] | None = None, **given: Any) -> TableReading:
     (grid,) = grids("a.csv", text)
     return spec(**given).read(grid, names or {}, FACTS)
@@ -93,11 +98,9 @@ def test_the_values_of_axes_that_a_table_gives_are_checked() -> None:
 
 
 def test_headers_are_values_of_an_axis_and_columns_and_rows_name_hardware() -> None:
-    across = {"axis": "model", "holds": "step_s", "scale": 0.001}
     found = reading(
         "resnet50,vgg99\n5,6\n7,8\n",
-        columns=[],
-        across=across,
+        columns=headed("resnet50", "vgg99", scale=0.001),
         case={"batch_size": 12, "devices": 2},
         batch_per_device=True,
     )
@@ -114,9 +117,9 @@ def test_headers_are_values_of_an_axis_and_columns_and_rows_name_hardware() -> N
     ("text", "given"),
     [
         ("model,batch,img/s\nxcit,1,2\nresnet18,1,2\nresnet50,1,3\n", {}),
-        ("resnet18,resnet50,xcit\n2,3,4\n", {"columns": [], "across": {"axis": "model", "holds": "step_s"}}),
-        ("a,resnet18\n3,2\n", {"columns": [{"name": "a", "holds": "step_s", "case": {"model": "resnet50"}}],
-                               "across": {"axis": "model", "holds": "step_s"}}),
+        ("resnet18,resnet50,xcit\n2,3,4\n", {"columns": headed("resnet18", "resnet50", "xcit")}),
+        ("a,resnet18\n3,2\n", {"columns": [{"name": "a", "holds": "step_s", "case": {"model": "resnet50"}},
+                                           *headed("resnet18")]}),
         ("s\n3\n", {"columns": [{"name": "s", "holds": "step_s"}], "case": {"model": "resnet50"}}),
     ],
 )  # fmt: skip

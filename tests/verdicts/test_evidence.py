@@ -80,8 +80,12 @@ file = "headers.csv"
 sha256 = "{headers}"
 suite = "multi_gpu_scaling"
 hardware = "card"
-columns = [{{name = "batch", holds = "batch_size"}}]
-across = {{axis = "model", holds = "step_s"}}
+columns = [
+    {{name = "batch", holds = "batch_size"}}, {{name = "cnn10", holds = "step_s", case = {{model = "cnn10"}}}},
+    {{name = "resnet50", holds = "step_s", case = {{model = "resnet50"}}}},
+    {{name = "resnet18", holds = "step_s", case = {{model = "resnet18"}}}},
+    {{name = "resnet34", holds = "step_s", case = {{model = "resnet34"}}}}
+]
 """
 )
 CLAIM = """

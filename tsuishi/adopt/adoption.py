@@ -140,8 +140,7 @@ def adopt(
             table = AdoptedTable(file, number, grid, named, columns)
             title = said.hardware or named.hardware or _UNNAMED
             by_column = columns.name_hardware(title)
-            is_said = columns.holds(HARDWARE) or (by_column and not columns.across)
-            table.title = "" if is_said else title
+            table.title = "" if columns.holds(HARDWARE) or by_column else title
             adoption.tables.append(table)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
@@ -223,7 +222,6 @@ def _adopt_table(
         "batch_per_device": proposed.batch_per_device or said.batch_per_device,
         "decimal": proposed.decimal,
         "columns": [column.model_dump() for column in proposed.columns],
-        "across": proposed.across.model_dump() if proposed.across else None,
     }
     table.spec = toml.made(table.file.name, spec, PrintedTable, words)
     table.reading = table.spec.read(table.grid, adoption.values, words.networks)
@@ -243,7 +241,7 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     A number without its network or its batch size would belong to every case.
     """
     proposed = table.proposed
-    if proposed.across is None and not any(map(proposed.is_quantity, proposed.columns)):
+    if not any(map(proposed.is_quantity, proposed.columns)):
         return "no column holds a quantity with a unit"
     elsewhere = proposed.axes | said
     if refused := [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]:
@@ -274,8 +272,6 @@ def _texts(table: AdoptedTable) -> dict[str, list[str]]:
         elif name in places:
             cells = [row[index] for row in table.grid.rows if index < len(row)]
             texts.setdefault(places[name], []).extend(dict.fromkeys(cells))
-        elif table.proposed.across:
-            texts.setdefault(table.proposed.across.axis, []).append(name)
     return texts
 
 

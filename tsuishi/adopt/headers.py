@@ -22,7 +22,7 @@ from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
 from tsuishi.specs.numerals import number_in, printed_number
-from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Across, Axes, PrintedColumn
+from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, WORDS, Axes, PrintedColumn
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import names_of
 
@@ -66,7 +66,6 @@ class ColumnMap:
     """What the columns of a table hold."""
 
     columns: list[PrintedColumn] = field(default_factory=list)
-    across: Across | None = None
     batch_per_device: bool = False
     # The library that has most of the networks that suites have not.
     library: str = ""
@@ -103,8 +102,7 @@ class ColumnMap:
     @property
     def axes(self) -> set[str]:
         """The axes of which columns, headers or words give values."""
-        found = {column.holds for column in self.columns} | ({self.across.axis} if self.across else set())
-        found |= {axis for column in self.columns for axis in column.case}
+        found = {column.holds for column in self.columns} | {axis for column in self.columns for axis in column.case}
         return found | {axis for column in self.columns if column.holds == WORDS for axis in _axes_of(column)}
 
     @property
@@ -173,7 +171,7 @@ def column_map(grid: Grid, words: Vocabulary, named: PrintedValues, given: Mappi
             _by_arithmetic(proposed, grid, index, name)
     if of_networks:
         _library(proposed, named)
-    _across(proposed, grid)
+    _say_once(proposed)
     _common(proposed)
     return proposed
 
@@ -262,16 +260,14 @@ def _words(proposed: ColumnMap, name: str, cells: Sequence[str], named: PrintedV
         proposed.evidence.append(Taken(name or "(no header)", "", "words"))
 
 
-def _across(proposed: ColumnMap, grid: Grid) -> None:
-    """Say once what many columns hold that differ in the value of an axis alone, which is their header."""
+def _say_once(proposed: ColumnMap) -> None:
+    """Say in one line what many columns hold that differ in the value of an axis alone, which is their header."""
     cased = [column for column in proposed.columns if column.case]
     alike = {(*column.case, column.holds, column.scale, column.inverse, column.hardware) for column in cased}
     whole = all([*column.case.values()] == [column.name] for column in cased)
-    if len(cased) <= _MOST_LISTED or len(alike) > 1 or not whole or len(proposed.columns) < len(set(grid.header)):
+    if len(cased) <= _MOST_LISTED or len(alike) > 1 or not whole:
         return
     (axis,), first = cased[0].case, cased[0]
-    proposed.across = Across(axis=axis, holds=first.holds, scale=first.scale, inverse=first.inverse)
-    proposed.columns = [column for column in proposed.columns if not column.case]
     why = next(each.why for each in proposed.evidence if each.header == first.name)
     names = {column.name for column in cased}
     proposed.evidence = [each for each in proposed.evidence if each.header not in names]

@@ -56,15 +56,15 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
     header = table.grid.header
     quantities = {each.name for each in table.spec.columns if table.proposed.is_quantity(each)}
     says = {each.name for each in table.spec.columns if each.holds in axes}
-    across = table.spec.across is not None
+    networks = {each.name for each in table.spec.columns if MODEL in each.case}
     headings = [text for text in table.grid.heading[-2:] if len(text) <= _LONGEST_HEADING]
     of_table = [table.title, *headings, table.spec.framework or "", f"table {table.number}"]
     found = []
     for number in table.reading.numbers:
         row = dict(zip(header, table.grid.rows[number.row], strict=False))
-        texts = [text for name, text in row.items() if name not in quantities and not (across and name not in says)]
+        texts = [text for name, text in row.items() if name not in quantities]
         said = [text for name, text in row.items() if name in says]
-        headed = [number.column] if across else []
+        headed = [number.column] if number.column in networks else []
         found.append(
             CheckableNumber(
                 cells=(*texts, number.column, *_said(number.axes), number.hardware, *of_table),

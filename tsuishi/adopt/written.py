@@ -80,7 +80,7 @@ def _used(table: AdoptedTable, spec: PrintedTable) -> str:
     """The rows and columns of a table whose numbers are cases here, as CSV."""
     grid = table.grid
     numbers = {(number.row, number.column) for number in table.reading.numbers}
-    listed = {column.name for column in spec.columns if column.name not in {name for _, name in numbers}}
+    listed = {column.name for column in spec.columns if not table.proposed.is_quantity(column)}
     names = [
         name
         for name in grid.header
@@ -154,16 +154,13 @@ def _source(adoption: Adoption, title: str, specs: Iterable[PrintedTable], claim
 
 def _table(spec: PrintedTable) -> Any:
     given = spec.model_dump(exclude_defaults=True, exclude_none=True)
-    columns, across, case = given.pop("columns", ()), given.pop("across", None), given.pop("case", {})
+    columns, case = given.pop("columns"), given.pop("case", {})
     table = tomlkit.item(given)
     table.add("case", _inline(case))
-    if across:
-        table.add("across", _inline(across))
     lines = tomlkit.array().multiline(True)
     for column in columns:
         lines.append(_inline(column))
-    if columns:
-        table.add("columns", lines)
+    table.add("columns", lines)
     return table
 
 

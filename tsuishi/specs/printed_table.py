@@ -60,15 +60,6 @@ class PrintedColumn(toml.Spec):
         return float(f"{value:.12g}")  # 15.39 ms are 0.01539 s, not 0.015390000000000001
 
 
-class Across(toml.Spec):
-    """What the columns hold that are not listed: each header is a value of `axis`, each cell is a quantity."""
-
-    axis: str
-    holds: str
-    scale: Factor = 1.0
-    inverse: bool = False
-
-
 class CaseNumber(NamedTuple):
     """A number cell that is a number of a case: row from 0, header, text, axes; `value` in the unit of its quantity.
 
@@ -129,7 +120,6 @@ class PrintedTable(toml.Spec):
     batch_per_device: bool = False
     decimal: numerals.Decimal = "."
     columns: tuple[PrintedColumn, ...] = ()
-    across: Across | None = None
     _words: Vocabulary = PrivateAttr()
 
     @model_validator(mode="after")
@@ -141,29 +131,17 @@ class PrintedTable(toml.Spec):
                 words.known_axis(axis)
         words.check(self.case)
         known = {*words.selectable, *words.quantities, PARAMETERS, HARDWARE, WORDS}
-        for holds in (*(column.holds for column in self.columns), *([self.across.holds] if self.across else [])):
-            if holds not in known:
-                raise ValueError(f"columns: {unknown('axis or quantity', holds, known)}")
-        if self.across:
-            words.known_axis(self.across.axis)
-        if not any(holds in words.quantities for holds in self._held):
+        for column in self.columns:
+            if column.holds not in known:
+                raise ValueError(f"columns: {unknown('axis or quantity', column.holds, known)}")
+        if not any(column.holds in words.quantities for column in self.columns):
             raise ValueError("columns: no quantity among them")
         return self
-
-    @property
-    def _held(self) -> list[str]:
-        return [*(column.holds for column in self.columns), *([self.across.holds] if self.across else [])]
 
     def _columns(self, header: Sequence[str]) -> dict[int, PrintedColumn]:
         """The columns that are read, by their place."""
         listed = {column.name: column for column in self.columns}
-        found = {index: listed[name] for index, name in enumerate(header) if name in listed}
-        if (across := self.across) is not None:
-            for index, name in enumerate(header):
-                if index not in found:
-                    held = across.holds, across.scale, across.inverse
-                    found[index] = PrintedColumn(name=name, holds=held[0], scale=held[1], inverse=held[2])
-        return found
+        return {index: listed[name] for index, name in enumerate(header) if name in listed}
 
     def read(self, grid: Grid, names: Names, facts: Facts, asked: Asked | None = None) -> TableReading:
         """Every number cell of the table. asked: leave out the numbers of other networks."""
@@ -308,10 +286,6 @@ class _Reader:
     def _axes(self, common: Axes, parameters: tuple[float, float] | None, column: PrintedColumn) -> Axes:
         """The axes of a number. Raises _Refused where they are those of no case here."""
         axes = {**common, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
-        if (across := self._table.across) is not None and column.name not in {
-            each.name for each in self._table.columns
-        }:
-            axes[across.axis] = self._named(across.axis, column.name)
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
