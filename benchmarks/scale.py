@@ -55,7 +55,7 @@ def measured(path: Path) -> list[str]:
     listed = manifest.Manifest(path)
 
     def list_some() -> None:
-        for _, trial, _ in trial_folders.read(folders):
+        for _, trial in trial_folders.read(folders):
             listed.add(trial)
 
     listed_ms = seconds(list_some) * 1000 / len(folders)

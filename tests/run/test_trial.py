@@ -44,7 +44,7 @@ def test_an_order_becomes_a_folder_with_its_record(ordered: Ordered, tmp_path: P
     phases: list[str] = []
     end = run_trial(order, tmp_path, bench, phases.append)
     (folder,) = trial_folders.finished(tmp_path)
-    ((_, record, _),) = trial_folders.read([folder])
+    ((_, record),) = trial_folders.read([folder])
     assert record.content() == end.record.content()
     assert (record.id, record.status, record.case_id) == (order.id, "ok", order.case_id)
     assert end.stop is None
@@ -79,7 +79,7 @@ def test_what_a_killed_runner_left_is_buried_with_what_it_had_written(ordered: O
     (folder / "samples.csv").write_text("phase,index,steps,images,seconds\nmeasure,0,1,1,0.5\n")
     bury(order, folder)
     (final,) = trial_folders.finished(tmp_path)
-    ((_, record, _),) = trial_folders.read([final])
+    ((_, record),) = trial_folders.read([final])
     assert (record.status, record.duration_s) == ("interrupted", None)
     assert list(record.digests or {}) == ["samples"]
     assert len(rows(final, "samples")) == 1

@@ -148,8 +148,7 @@ class RunDirectory:
 
         Raises UserError where something is no trial.
         """
-        for folder, trial, _ in trial_folders.read(self.finished_folders()):
-            yield folder, trial
+        return trial_folders.read(self.finished_folders())
 
     def gather(self, words: Vocabulary, into: Path | None = None, columns_of: Path | None = None) -> None:
         """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.

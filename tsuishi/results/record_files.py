@@ -21,8 +21,6 @@ _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 _NO_NUMBER = re.compile(rb"NaN|Infinity")
 
 R = TypeVar("R", bound=Record)
-# Gives the JSON text in a file. Raises UserError where the file cannot be read.
-ReadText = Callable[[Path | str], bytes]
 
 
 def json_text(path: Path | str) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import entries, sync, write_json
-from tsuishi.results.record_files import REMEDY, ReadText, json_text, parsed
+from tsuishi.results.record_files import REMEDY, json_text, parsed
 from tsuishi.results.records import TrialRecord
 from tsuishi.specs.trial_id import TrialId
 
@@ -101,20 +101,17 @@ def last_attempt(trials: Path, planned: TrialId) -> Path | None:
     return folder
 
 
-def read(
-    folders: Iterable[Path], text_of: ReadText = json_text, names: dict[tuple[str, str, int], str] | None = None
-) -> Iterator[tuple[Path, TrialRecord, bytes]]:
-    """Every folder with its trial.json, as a record and as the text that it was read from.
+def read(folders: Iterable[Path]) -> Iterator[tuple[Path, TrialRecord]]:
+    """Every folder with the record in its trial.json.
 
-    names: the planned trials of other folders of the run, by case id, environment and repetition. Raises UserError
-    where a trial.json is none, is of another trial than its folder, or of the same trial under another name.
+    Raises UserError where a trial.json is none, is of another trial than its folder, or of the same trial under another
+    name.
     """
-    names = {} if names is None else names
+    names: dict[tuple[str, str, int], str] = {}
     for folder in folders:
         # Not a Path, which takes as long as reading a small file.
         path = f"{folder}/trial.json"
-        text = text_of(path)
-        trial = parsed(path, text, TrialRecord)
+        trial = parsed(path, json_text(path), TrialRecord)
         trial_id = trial.id
         if str(trial_id) != folder.name or not trial_id.is_of(trial.case_id, trial.environment):
             raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
@@ -123,7 +120,7 @@ def read(
         planned = str(trial_id.planned)
         if names.setdefault((trial.case_id, trial.environment, trial.repetition), planned) != planned:
             raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
-        yield folder, trial, text
+        yield folder, trial
 
 
 def _named(partial: Path) -> Path:

@@ -229,7 +229,7 @@ class _Reading:
 
     def _trial(self, folder: Path, planned: set[str]) -> Iterator[str]:
         try:
-            ((_, trial, _),) = trial_folders.read([folder])
+            ((_, trial),) = trial_folders.read([folder])
             inside = {name for name, _ in files.entries(folder)} - {"trial.json"}
         except UserError as error:
             yield str(error)

@@ -199,7 +199,7 @@ class Runner:
                 f"{self._run.path}: {len(unexpected)} trials are not in its manifest, so they came from elsewhere: see "
                 f"`invoke verify --run {self._run.id}`; start a new run"
             )
-        for _, trial, _ in trial_folders.read(new):
+        for _, trial in trial_folders.read(new):
             self._manifest.add(trial)
 
     def _gather_after_error(self) -> None:

@@ -66,7 +66,7 @@ class Tally:
     def read(self, planned: TrialId) -> TrialRecord | None:
         """Add a trial that has just ended. Returns its record; None without a record."""
         folder = trial_folders.last_attempt(self._run.trials, planned)
-        for path, trial, _ in trial_folders.read([folder] if folder else []):
+        for path, trial in trial_folders.read([folder] if folder else []):
             self._add(path, trial)
             return trial
         return None

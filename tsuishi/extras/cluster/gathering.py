@@ -132,7 +132,7 @@ class Gathering:
         trials = self._work.run.trials
         names = {name for name, _ in entries(trials)}
         for trial_id in [trial_id for trial_id in self._trials if str(trial_id) in names]:
-            for _, record, _ in trial_folders.read([trials / str(trial_id)]):
+            for _, record in trial_folders.read([trials / str(trial_id)]):
                 yield self._end(trial_id, record)
 
     def _end(self, trial_id: TrialId, record: TrialRecord) -> TrialEnd:
