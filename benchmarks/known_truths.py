@@ -21,7 +21,7 @@ from tsuishi.estimates.timed_blocks import TimedBlock
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
 from tsuishi.specs.questions import MAIN, PlannedQuestion, look_at
-from tsuishi.verdicts import answers, decision, family
+from tsuishi.verdicts import answers, checks, family
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.family import Decision, Hypothesis
 from tsuishi.verdicts.findings import Finding
@@ -327,7 +327,7 @@ def _result(check: Check, findings: Sequence[Finding]) -> CheckResult:
 
 
 def judged(check: Check, findings: Sequence[Finding], trials: int) -> Hypothesis:
-    return Hypothesis(decision.together([_result(check, findings)]), trials)
+    return Hypothesis(checks.together([_result(check, findings)]), trials)
 
 
 def difference(of: Sequence[Term], to: Sequence[Term], trials: int) -> Hypothesis:

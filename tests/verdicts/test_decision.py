@@ -9,8 +9,7 @@ import pytest
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.claims import Check
-from tsuishi.verdicts.checks import CheckResult, evaluate
-from tsuishi.verdicts.decision import fewest_trials, on_values, together, verdict_of
+from tsuishi.verdicts.checks import CheckResult, evaluate, fewest_trials, on_values, together, verdict_of
 from tsuishi.verdicts.family import Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding
 

@@ -1,6 +1,8 @@
-"""Results of the checks of a claim on findings, which may be measured or published.
+"""Results of the checks of a claim on findings, which may be measured or published; and verdicts from these results.
 
 Values are on the scale on which their scatter is symmetric: logarithms of ratios; differences and slopes unchanged.
+A verdict says no more than its intervals do. `inconclusive` means that runs scatter too much or are too few: it is
+neither for nor against a claim (docs/method.md, "Claims and verdicts").
 """
 
 import itertools
@@ -9,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tsuishi.estimates.intervals import Contrast, Region
+from tsuishi.estimates.intervals import CONFIDENCE, Contrast, Region
 from tsuishi.specs.case import BATCH_SIZE
-from tsuishi.specs.claims import Bounds, Check
+from tsuishi.specs.claims import Bounds, Check, Verdict
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
+from tsuishi.verdicts.family import Decision, Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
 from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, less_axes, slopes
@@ -192,3 +195,30 @@ def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]
 def _combination(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
     """The values of a finding on the axes of a selection, in the form of `_combinations`."""
     return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {*OF_ENVIRONMENTS}))
+
+
+def together(results: Sequence[CheckResult]) -> PValues:
+    """The p values of a claim. It holds if all its checks hold; one contradicted check refutes it (with Bonferroni)."""
+    p_against = min(1.0, len(results) * min(result.p_against for result in results))
+    return PValues(max(result.p_hold for result in results), max(result.p_direction for result in results), p_against)
+
+
+def verdict_of(decision: Decision) -> Verdict:
+    """The verdict on a claim, as its family decided."""
+    if decision.holds:
+        return "reproduced"
+    if decision.direction:
+        return "direction only"
+    return "contradicted" if decision.against else "inconclusive"
+
+
+def on_values(results: Sequence[CheckResult]) -> Verdict:
+    """The verdict on numbers without scatter, as a source prints them: they lie in a region or not."""
+    (decision,) = decide([Hypothesis(together(results), None)], 1 - CONFIDENCE)
+    return verdict_of(decision)
+
+
+def fewest_trials(results: Sequence[CheckResult]) -> int | None:
+    """The trials of the case with the fewest; None where only statuses are checked, which need a single trial."""
+    trials = [result.trials for result in results if result.check.kind != "presence"]
+    return min(trials, default=None)

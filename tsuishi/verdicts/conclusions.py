@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tsuishi.specs.questions import MAIN
-from tsuishi.verdicts import answers, decision, judge
+from tsuishi.verdicts import answers, checks, judge
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import Decision, Hypothesis, decide, error_of_plan
@@ -51,7 +51,7 @@ def _hypothesis(judgement: Judgement) -> Hypothesis | None:
     if judgement.verdict == "not tested":
         return None
     results = judge.results(judgement)
-    return Hypothesis(decision.together(results), decision.fewest_trials(results))
+    return Hypothesis(checks.together(results), checks.fewest_trials(results))
 
 
 def _plan_of(answer: Answer) -> int:
@@ -67,4 +67,4 @@ def _plan(judgement: Judgement, asked: Iterable[Answer]) -> int:
 def _with_verdict(judgement: Judgement, decided: Decision | None) -> Judgement:
     if decided is None:
         return judgement
-    return replace(judgement, verdict=decision.verdict_of(decided), level=decided.level)
+    return replace(judgement, verdict=checks.verdict_of(decided), level=decided.level)

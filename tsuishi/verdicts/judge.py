@@ -14,8 +14,7 @@ from tsuishi.specs.claims import Claim, Verdict
 from tsuishi.specs.questions import look_at
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Epochs, Source
-from tsuishi.verdicts import decision
-from tsuishi.verdicts.checks import CheckResult, evaluate
+from tsuishi.verdicts.checks import CheckResult, evaluate, fewest_trials, on_values
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.findings import Finding, measured_findings, published_findings
 from tsuishi.verdicts.hypotheses import Missing
@@ -138,7 +137,7 @@ def _at_last_look(source: str, claim: Claim, subject: Subject, suites: Collectio
     judgement = _tested(source, claim, subject, looks.on(subject, suites))
     if judgement.verdict == "not tested":
         return judgement
-    trials = decision.fewest_trials(results(judgement))
+    trials = fewest_trials(results(judgement))
     if trials is not None and trials < FEWEST_TRIALS:
         return replace(judgement, hindrance="too few", trials=trials)
     look = look_at(trials) if trials else 0
@@ -235,7 +234,7 @@ def _by_numbers_of(
     for hardware, findings in printed.items():
         outcomes = [evaluate(check, findings) for check in claim.checks]
         if results := _results(outcomes):
-            verdict, partial = decision.on_values(results), len(results) < len(outcomes)
+            verdict, partial = on_values(results), len(results) < len(outcomes)
             yield PrintedVerdict(source, claim, printed_by, hardware, verdict, results, partial)
 
 
