@@ -4,7 +4,7 @@ import pytest
 
 from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
-from tsuishi.specs.deviation import Deviation
+from tsuishi.specs.claims import Deviation
 from tsuishi.specs.selections import FRAMEWORK, selected
 from tsuishi.specs.suite import PROFILES, every_suite
 

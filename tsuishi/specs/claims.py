@@ -317,3 +317,18 @@ class Claim(toml.Spec):
         if bool(self.checks) == bool(self.untestable):
             raise ValueError(f"claim '{self.id}': give checks, or 'untestable' with the reason why there are none")
         return self
+
+
+class CodeLine(toml.Spec):
+    """A line of code, or a part of a line. `file`: its path in the checkout."""
+
+    file: str
+    text: str
+
+
+class Deviation(toml.Spec):
+    """A difference between the cases that `case` selects (every case without it) and the source's experiment."""
+
+    text: toml.Texts
+    case: Selection = {}
+    code: tuple[CodeLine, ...] = Field(min_length=1)

@@ -6,7 +6,7 @@ source, and those of a run, stand in a series if it selects their cases.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
@@ -16,18 +16,8 @@ from tsuishi.specs.case import SUITE
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector
 from tsuishi.specs.vocabulary import Vocabulary
 
-
-class Printed(Protocol):
-    """What pictures ask of a number of their source."""
-
-    @property
-    def quantity(self) -> str: ...
-
-    @property
-    def readings(self) -> tuple[float, ...]: ...
-
-    def may_be(self, *selections: Selection) -> bool:
-        """Whether the selections select a case that the number may belong to."""
+if TYPE_CHECKING:
+    from tsuishi.specs.source import Number
 
 
 class PictureSeries(toml.Spec):
@@ -141,7 +131,7 @@ class Picture(Selecting):
         """The quantities of a series."""
         return (series.quantity,) if series.quantity else self.quantities
 
-    def check(self, numbers: Iterable[Printed]) -> None:
+    def check(self, numbers: Iterable["Number"]) -> None:
         """Raise ValueError where a series lacks the numbers of the source that it says are printed, or has others."""
         for series in self.series:
             where, asked = f"series '{series.title['en']}'", self.line or self.wanted(series)
@@ -170,7 +160,7 @@ class Rerun(toml.Spec):
     on_cpu: tuple[toml.Name, ...] = ()
 
 
-def check_numbers(pictures: Iterable[Picture], numbers: Sequence[Printed]) -> None:
+def check_numbers(pictures: Iterable[Picture], numbers: Sequence["Number"]) -> None:
     """Raise ValueError where a series of a picture does not fit the numbers of its source."""
     for picture in pictures:
         try:

@@ -19,8 +19,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.case import SUITE, Value
-from tsuishi.specs.claims import Claim
-from tsuishi.specs.deviation import Deviation
+from tsuishi.specs.claims import Claim, Deviation
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.grids import grids
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers

@@ -23,8 +23,7 @@ AXES_FILE, QUANTITIES_FILE = "axes.toml", "quantities.toml"
 _Described = TypeVar("_Described", Axis, Quantity)
 
 
-@dataclass(frozen=True)
-class Brought:
+class Brought(toml.Spec):
     """The names of the axes and quantities that the file of a suite describes, and what its batches are of."""
 
     axes: frozenset[str] = frozenset()
@@ -220,7 +219,8 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: fr
         new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
         axes.add(path, "new_axes.", new_axes)
         quantities.add(path, "new_quantities.", new_quantities, as_printed="experiment" in suite)
-        brought[path.stem] = Brought(frozenset(new_axes), frozenset(new_quantities), _batch_of(path, suite))
+        given = {"axes": [*new_axes], "quantities": [*new_quantities], "batch_of": suite.get("batch_of")}
+        brought[path.stem] = toml.made(str(path), given, Brought)
     for name in sorted(axes.by_name.keys() & quantities.by_name.keys()):
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
     _check_charts(quantities, axes.by_name)
@@ -247,18 +247,6 @@ def _with_networks(tables: Mapping[str, Any], networks: Iterable[str]) -> dict[s
         else table
         for name, table in tables.items()
     }
-
-
-class _Batches(toml.Spec):
-    """What a suite says of its batches."""
-
-    batch_of: toml.Texts | None = None
-
-
-def _batch_of(path: Path, suite: Mapping[str, Any]) -> dict[str, str] | None:
-    """What the batches of a suite are of; None where it says nothing. Raises UserError for a wrong text."""
-    given = {key: value for key, value in suite.items() if key == "batch_of"}
-    return toml.made(str(path), given, _Batches).batch_of
 
 
 class _Collected(Generic[_Described]):
