@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tsuishi import __version__
 from tsuishi.base.budget import Clock
@@ -114,15 +114,10 @@ class Ledger:
         session = SessionRecord(began_at=began, within_s=clock.within_s, expected_s=round(expected_s, 1))
         self._write(sessions=(*self._record.sessions, session))
 
-    def heated(self, seconds: float) -> None:
-        """Record how long devices were heated before the first trial of the session that began last."""
+    def took(self, what: Literal["heated_s", "queued_s"], seconds: float) -> None:
+        """Record how long the session that began last heated devices, or built and waited, before its first trial."""
         *before, last = self._record.sessions
-        self._write(sessions=(*before, last.model_copy(update={"heated_s": round(seconds, 1)})))
-
-    def queued(self, seconds: float) -> None:
-        """Record how long the session that began last built and waited until its first job began."""
-        *before, last = self._record.sessions
-        self._write(sessions=(*before, last.model_copy(update={"queued_s": round(seconds, 1)})))
+        self._write(sessions=(*before, last.model_copy(update={what: round(seconds, 1)})))
 
     def add(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
@@ -187,7 +182,7 @@ class Learning:
 
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
         if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
-            self._ledger.queued(queued_s)
+            self._ledger.took("queued_s", queued_s)
             self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
         self._audience.trial_begins(trial, attempt)
 

@@ -126,7 +126,7 @@ class Measuring:
         if heat_s := session.heat_s(first.accelerator):
             gpus = list(dict.fromkeys(gpu for trial in able for gpu in gpus_for(trial, session.nvml.gpus)))
             ready = self.ready[first.environment]
-            ledger.heated(heat(ready, session.checkout, first.accelerator, gpus, heat_s, session.screen.say))
+            ledger.took("heated_s", heat(ready, session.checkout, first.accelerator, gpus, heat_s, session.screen.say))
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:

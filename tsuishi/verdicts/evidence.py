@@ -96,10 +96,6 @@ class Evidence:
         key = suite, protocol
         return self._outcomes.get(key, self.outcomes.iloc[:0]), self._cases.get(key, self.cases.iloc[:0])
 
-    def fractions_of(self, suite: str, protocol: str) -> list[dict[str, Any]]:
-        """The fractions of the cases of a suite under one protocol."""
-        return self._fractions.get((suite, protocol), [])
-
     @cached_property
     def simulated(self) -> frozenset[tuple[str, str]]:
         """The cases and environments (labels) of which some devices were not distinct real GPUs."""
@@ -118,13 +114,6 @@ class Evidence:
         for row in named_rows(touched[["case_id", "column", "others_cpu_percent"]]):
             most[row.case_id, row.column] = max(row.others_cpu_percent, most.get((row.case_id, row.column), 0.0))
         return most
-
-    @cached_property
-    def _fractions(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        for row in self.fractions:
-            by_key.setdefault((row[SUITE], row[PROTOCOL]), []).append(row)
-        return by_key
 
     @cached_property
     def frameworks(self) -> dict[str, str]:

@@ -116,7 +116,7 @@ class Comparison:
         self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Fractions of limits; None where no limit was measured.
-        fractions = evidence.fractions_of(suite, protocol)
+        fractions = [row for row in evidence.fractions if (row[SUITE], row[PROTOCOL]) == (suite, protocol)]
         self.fractions: list[float | None] = [row["value"] for row in fractions]
         self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
         self._estimates: dict[tuple[str, str, str], Any] = {}
