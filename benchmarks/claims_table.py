@@ -74,6 +74,15 @@ class Plan(NamedTuple):
 @cache
 def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     """What each claim takes there, with real data at hand, and without transfers between GPUs."""
+    choice, matrix, situation = without_time(plan._replace(time=""))
+    outlined = outline(choice, matrix, situation.asked, {}, 1, TIMES[plan.time])
+    planned = Counter(trial.cell for trial in outlined.trials)
+    return what_claims_take(shipped_sources(), replace(situation, planned=planned))
+
+
+@cache
+def without_time(plan: Plan) -> tuple[Choice, trials.Matrix, Situation]:
+    """What does not depend on the time of a plan: its choice, its cases, and its situation with no trial planned."""
     sources = shipped_sources()
     claims = [claim for source in sources if suites_of(source) == plan.suites != () for claim in source.claims]
     named = {name for claim in claims for name in claim.named(ENVIRONMENT)}
@@ -84,16 +93,14 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     with tempfile.TemporaryDirectory() as empty:
         given = (CHECKOUT, environments, machine, Guesses(Path(empty), "machine"))
         matrix = trials.matrix(choice, *given)
-        larger = trials.matrix(replace(choice, profile="full"), *given)
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
     suites = frozenset[str | int](questions)
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
-    outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
-    planned = Counter(trial.cell for trial in outlined.trials)
+    larger = matrix if plan.profile == "full" else without_time(plan._replace(profile="full"))[1]
     hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
     frameworks = frozenset(environment.framework for environment in environments)
     of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)
-    return what_claims_take(sources, Situation(hardware, frameworks, suites, asked, of_full, planned))
+    return choice, matrix, Situation(hardware, frameworks, suites, asked, of_full, {})
 
 
 def suites_of(source: Source) -> tuple[str, ...]:
