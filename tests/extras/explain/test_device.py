@@ -132,8 +132,8 @@ def test_nothing_but_products_and_copies_is_measured(
         checkout=Checkout(), words=WORDS, choice=Choice(profile="quick", accelerator=accelerator), nvml=()
     )
     number = CheckableNumber((), (), "", "", "", {"precision": precision}, "", 1.0, "", "", "", {})
-    write_limits(Found(number, "", session, "", ()), tmp_path / "limits.toml")  # type: ignore[arg-type]
-    cases = [case.values for case, _ in read_suite(tmp_path / "limits.toml", WORDS).cases("quick", accelerator)]
+    name = write_limits(Found(number, "", session, "", ()), tmp_path)  # type: ignore[arg-type]
+    cases = [case.values for case, _ in read_suite(tmp_path / f"{name}.toml", WORDS).cases("quick", accelerator)]
     assert {(case["operation"], case.get("precision")) for case in cases} == {
         ("matmul", products),
         ("memory_copy", None),

@@ -21,15 +21,15 @@ from tsuishi.report.sections.beside_published import cases_of
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import PROTOCOL, SUITE, Value
 from tsuishi.specs.environment import select_environments
-from tsuishi.specs.suite import read_suite
+from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.verdicts.evidence import evidence_of
 
 # Rounds without --repetitions.
 _ROUNDS = "3"
 # The protocol of warm steps.
 _STEADY = "steady"
-# The suite that measures matrix products and copies, the limits of a device.
-_LIMITS = "device_limits.toml"
+# The operations that show the limits of a device.
+_PRODUCT, _COPY = "matmul", "memory_copy"
 # Values of axes; None: not given.
 Settings = Mapping[str, Value | None]
 
@@ -47,8 +47,7 @@ class ExplanationFolder:
         self.useless: frozenset[str] = frozenset()
         suites = [self.suite]
         if asked.limits and not asked.my_limits:
-            write_limits(found, self.inner.suites / _LIMITS)
-            suites.append(_LIMITS.removesuffix(".toml"))
+            suites.append(write_limits(found, self.inner.suites))
         environments = ",".join(dict.fromkeys((asked.theirs_in, asked.mine_in)))
         self.options = {"repetitions": _ROUNDS, "within": "none", "env": environments, "name": NAME}
         self.options |= {"profile": found.session.choice.profile, "suite": ",".join(suites)}
@@ -185,11 +184,18 @@ class ExplanationFolder:
         return quantity == "step_s" or quantity.startswith("throughput_")
 
 
-def write_limits(found: check.Found, target: Path) -> None:
-    """Write a suite of limits with nothing but the products in a number's precision, and copies within the memory."""
+def write_limits(found: check.Found, folder: Path) -> str:
+    """Write the suite of limits with nothing but products in a number's precision, and copies; returns its name.
+
+    Raises UserError where no suite measures them.
+    """
     session, product = found.session, product_of(str(found.number.axes.get("precision", "")))
-    suite = session.checkout.suites / _LIMITS
-    cases = read_suite(suite, session.words).cases(session.choice.profile, computing(session.choice, session.nvml))
-    wanted = (("matmul", product), ("memory_copy", None))
-    of = [each for each in cases if (each[0].values["operation"], each[0].values.get("precision")) in wanted]
-    check.write_cases(suite, target, of)
+    accelerator = computing(session.choice, session.nvml)
+    for name, suite in known_suites(session.checkout.suites).items():
+        cases = read_suite(suite, session.words).cases(session.choice.profile, accelerator)
+        wanted = ((_PRODUCT, product), (_COPY, None))
+        of = [each for each in cases if (each[0].values.get("operation"), each[0].values.get("precision")) in wanted]
+        if {case.values["operation"] for case, _ in of} == {_PRODUCT, _COPY}:
+            check.write_cases(suite, folder / suite.name, of)
+            return name
+    raise UserError(f"{session.checkout.suites}: no suite measures {_PRODUCT} and {_COPY}, the limits of a device")
