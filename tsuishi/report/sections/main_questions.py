@@ -87,14 +87,14 @@ class Questions:
         yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
 
     def more(self) -> list[str]:
-        """What more time would bring to each run: a line for each further question."""
-        lines = []
+        """What more time would bring to each run: a line for each further question. Equal lines stand once."""
+        lines: dict[str, None] = {}
         for run in self._evidence.results.runs.values():
             for asked in run.more:
                 minutes = max(1, -(-round(asked.seconds) // 60))
                 question = self.brief(asked)
-                lines.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
-        return lines
+                lines[t("with {minutes} min more: {question}", minutes=minutes, question=question)] = None
+        return [*lines]
 
     def title(self, asked: PlannedQuestion) -> str:
         """A question in the report's language."""
