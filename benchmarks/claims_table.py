@@ -95,11 +95,11 @@ def without_time(plan: Plan) -> tuple[Choice, trials.Matrix, Situation]:
         matrix = trials.matrix(choice, *given)
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
     suites = frozenset[str | int](questions)
-    asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
+    asked = candidates(WORDS, questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     larger = matrix if plan.profile == "full" else without_time(plan._replace(profile="full"))[1]
     hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
     frameworks = frozenset(environment.framework for environment in environments)
-    of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)
+    of_full = candidates(WORDS, {}, sources, larger.possible, plan.gpus, accuracy=True)
     return choice, matrix, Situation(hardware, frameworks, suites, asked, of_full, {})
 
 

@@ -49,7 +49,7 @@ def test_environments_are_compared_oldest_against_newest_release_of_a_framework(
             ("tf", "tensorflow", "2.21.0"),
         )
     ]
-    (asked,) = candidates({"s": [ask()]}, (), here, 0)
+    (asked,) = candidates(WORDS, {"s": [ask()]}, (), here, 0)
     assert asked.environments == ("torch1", "torch13")
     assert (asked.of, asked.to) == (((SMALL.id, "torch1"),), ((SMALL.id, "torch13"),))
 
@@ -58,20 +58,20 @@ def test_cases_are_compared_within_each_environment_that_can_run_both() -> None:
     able, unable = environment("able", "torch", "2"), environment("unable", "torch", "1")
     question = ask(of={"batch_size": 16}, to={"batch_size": 64})
     here = [possible(able, SMALL, LARGE), possible(unable, SMALL, LARGE, refused={LARGE.id: "too large"})]
-    assert [one.environments for one in candidates({"s": [question]}, (), here, 0)] == [("able",)]
+    assert [one.environments for one in candidates(WORDS, {"s": [question]}, (), here, 0)] == [("able",)]
 
 
 def test_a_question_may_be_for_a_framework_or_an_accelerator() -> None:
     here = [possible(environment("one", "torch", "1"), SMALL, LARGE)]
     sides = {"of": {"batch_size": 16}, "to": {"batch_size": 64}}
-    assert candidates({"s": [ask(**sides, frameworks=["torch"])]}, (), here, 0)
-    assert not candidates({"s": [ask(**sides, frameworks=["tensorflow"])]}, (), here, 0)
-    assert not candidates({"s": [ask(**sides, accelerator="cuda")]}, (), here, 0)
+    assert candidates(WORDS, {"s": [ask(**sides, frameworks=["torch"])]}, (), here, 0)
+    assert not candidates(WORDS, {"s": [ask(**sides, frameworks=["tensorflow"])]}, (), here, 0)
+    assert not candidates(WORDS, {"s": [ask(**sides, accelerator="cuda")]}, (), here, 0)
 
 
 def test_a_suite_that_names_no_question_is_asked_for_each_of_its_cases() -> None:
     here = [possible(environment(name, "torch", "1"), SMALL, LARGE) for name in ("one", "two")]
-    asked = candidates({"s": []}, (), here, 0)
+    asked = candidates(WORDS, {"s": []}, (), here, 0)
     assert [one.kind for one in asked] == ["measurement", "measurement"]
     assert {cell for one in asked for cell in one.cells} == {
         (one.id, name) for one in (SMALL, LARGE) for name in ("one", "two")
@@ -111,7 +111,7 @@ def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str], na
         for one in environments
     ]
     sources = shipped_sources()
-    return [one.id for one in candidates({one.name: one.questions for one in suites}, sources, here, gpus)]
+    return [one.id for one in candidates(WORDS, {one.name: one.questions for one in suites}, sources, here, gpus)]
 
 
 TF = (("tf1", "tensorflow", "1.13.1"), ("tf2", "tensorflow", "2.21.0"))

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
@@ -15,8 +15,10 @@ from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, Question
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Source
-from tsuishi.verdicts.findings import Finding
-from tsuishi.verdicts.planned_cells import cells_of, planned_findings
+from tsuishi.specs.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tsuishi.verdicts.findings import Finding
 
 # The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
 _CLAIM_WORTH = 3.0
@@ -57,6 +59,7 @@ class RunnableCases:
 
 
 def candidates(
+    words: Vocabulary,
     suites: Mapping[str, Sequence[Question]],
     sources: Iterable[Source],
     possible: Sequence[RunnableCases],
@@ -69,8 +72,10 @@ def candidates(
     how long each of its cases takes. accuracy: whether trainings are whole and on real data, as claims about accuracy
     need.
     """
+    from tsuishi.verdicts.planned_cells import planned_findings  # slow to import, and builds need no claims
+
     sources, every = [*sources], {cell: axes for here in possible for cell, axes in here.axes.items()}
-    findings = planned_findings(sources, every)
+    findings = planned_findings(words, sources, every)
     asked = [claim for source in sources for claim in _claims(source, findings, possible, gpus, accuracy)]
     claimed = {cell for claim in asked for cell in claim.cells}
     for suite, questions in suites.items():
@@ -159,12 +164,14 @@ def _measurements(suite: str, possible: Sequence[RunnableCases]) -> Iterator[Pla
 
 def _claims(
     source: Source,
-    findings: Mapping[MatrixCell, Finding],
+    findings: Mapping[MatrixCell, "Finding"],
     possible: Sequence[RunnableCases],
     gpus: int,
     accuracy: bool,
 ) -> Iterator[PlannedQuestion]:
     """The claims of a source, each for every environment here that can judge it; for pairs, if it names frameworks."""
+    from tsuishi.verdicts.planned_cells import cells_of
+
     for claim in source.claims:
         if claim.untestable or ("accuracy" in claim.about and not accuracy):
             continue

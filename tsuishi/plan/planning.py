@@ -157,7 +157,7 @@ def questions(session: Session, matrix: Matrix, compares: bool = True) -> list[P
         named = [suite for suite in chosen if not suite.default]
         by_suite = {suite.name: () for suite in named if all(each.kind == "cases" for each in suite.questions)}
         sources = ()
-    return candidates(by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
+    return candidates(session.words, by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
 
 
 def _shows_accuracy(session: Session) -> bool:
@@ -180,7 +180,7 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         frozenset(environment.framework for environment in environments),
         frozenset(suite.name for suite in select_suites(session.checkout.suites, session.choice.suites)),
         (*outlined.asked, *outlined.others),
-        candidates({}, sources, larger.possible, len(session.nvml), accuracy=True),
+        candidates(session.words, {}, sources, larger.possible, len(session.nvml), accuracy=True),
         Counter(trial.cell for trial in outlined.trials),
     )
     takes = what_claims_take(sources, situation)
@@ -208,7 +208,9 @@ def _of_other_suites(
     choice = replace(session.choice, suites=tuple(dict.fromkeys(itertools.chain(*suites.values()))))
     matrix = trials.matrix(choice, session.checkout, environments, session.nvml, session.history)
     seconds: dict[tuple[str, str], float] = {}
-    for question in candidates({}, sources, matrix.possible, len(session.nvml), _shows_accuracy(session)):
+    for question in candidates(
+        session.words, {}, sources, matrix.possible, len(session.nvml), _shows_accuracy(session)
+    ):
         of_trials = LOOKS[0] * sum(matrix.first[cell].expected_s for cell in question.cells)
         key = question.source, question.claim
         seconds[key] = max(of_trials, seconds.get(key, 0.0))

@@ -140,6 +140,14 @@ class Check(Selecting):
         """The axes on which any value will do where no selection names them."""
         return {self.along, *map(str, self.over), *self.at, *self.against}
 
+    def unusual(self, axes: Mapping[str, Any]) -> dict[str, Any]:
+        """The axes of a case without the values that go without saying, but for axes on which any value will do."""
+        return {
+            axis: value
+            for axis, value in axes.items()
+            if axis in self._free or axis not in self._usual or value != self._usual[axis]
+        }
+
     def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""
         return selected(axes, side, usual=self._usual, free=axes)

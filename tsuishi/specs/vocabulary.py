@@ -21,6 +21,7 @@ from tsuishi.specs.quantities import Quantity, unknown_quantity
 
 AXES_FILE, QUANTITIES_FILE = "axes.toml", "quantities.toml"
 _Described = TypeVar("_Described", Axis, Quantity)
+_Key = TypeVar("_Key")
 
 
 class Brought(toml.Spec):
@@ -157,7 +158,7 @@ class Vocabulary:
     def _of_process(self, names: Iterable[str]) -> tuple[Axis, ...]:
         return tuple(axis for name in names if (axis := self.axes[name]).is_of_process)
 
-    def completed(self, cases: Mapping[str, Mapping[str, Value]]) -> dict[str, dict[str, Value]]:
+    def completed(self, cases: Mapping[_Key, Mapping[str, Value]]) -> dict[_Key, dict[str, Value]]:
         """The cases with usual values that ids leave out. Keys are any; a case is its values by axis.
 
         A case gets the axes that the file of its suite describes, and those that another case of its suite has.

@@ -217,8 +217,11 @@ def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
 
 
 def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
-    """The axes that no side of the check names: both cases of a comparison agree in them."""
-    return less_axes(finding.axes.items(), {*check.of, *(check.to or {})})
+    """The axes that no side of the check names: both cases of a comparison agree in them.
+
+    A suite may give a usual value of which another suite says nothing, so these are left out.
+    """
+    return less_axes(check.unusual(finding.axes).items(), {*check.of, *(check.to or {})})
 
 
 def _key(finding: Finding, quantity: str) -> Key:

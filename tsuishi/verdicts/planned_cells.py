@@ -12,6 +12,7 @@ from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import FRAMEWORK, OF_ENVIRONMENTS
 from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import OK
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.checks import taking_part
 from tsuishi.verdicts.findings import Finding
 
@@ -19,7 +20,9 @@ from tsuishi.verdicts.findings import Finding
 CellAxes = Mapping[str, Any]
 
 
-def planned_findings(sources: Iterable[Source], cells: Mapping[MatrixCell, CellAxes]) -> dict[MatrixCell, Finding]:
+def planned_findings(
+    words: Vocabulary, sources: Iterable[Source], cells: Mapping[MatrixCell, CellAxes]
+) -> dict[MatrixCell, Finding]:
     """Cells as findings, with a number of each quantity that claims compare.
 
     The number grows with the batch size, so that a line can be fitted.
@@ -32,11 +35,12 @@ def planned_findings(sources: Iterable[Source], cells: Mapping[MatrixCell, CellA
         return dict.fromkeys(names, Term(math.log(batch_size + 1), 0, None))
 
     def finding(cell: MatrixCell, axes: CellAxes) -> Finding:
-        case = {axis: value for axis, value in axes.items() if axis not in OF_ENVIRONMENTS}
         of_case = terms(axes.get(BATCH_SIZE) or 1)
-        return Finding(cell.environment, case, axes[FRAMEWORK], of_case, of_case, (OK,), environment=cell.environment)
+        framework, environment = cells[cell][FRAMEWORK], cell.environment
+        return Finding(environment, axes, framework, of_case, of_case, (OK,), environment=environment)
 
-    return {cell: finding(cell, axes) for cell, axes in cells.items()}
+    cases = {cell: {axis: axes[axis] for axis in axes if axis not in OF_ENVIRONMENTS} for cell, axes in cells.items()}
+    return {cell: finding(cell, axes) for cell, axes in words.completed(cases).items()}
 
 
 def cells_of(claim: Claim, findings: Mapping[MatrixCell, Finding]) -> tuple[MatrixCell, ...]:
