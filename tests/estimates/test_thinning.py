@@ -264,6 +264,14 @@ def test_a_clock_has_drifted_where_its_last_third_differs_from_its_first(tmp_pat
     assert changed == pytest.approx(-0.1)
 
 
+@pytest.mark.parametrize("times", [(0, 1, 2, 5, 5), (5, 5, 8, 9, 10), (5, 5, 5)])
+def test_readings_of_one_moment_are_no_third_of_a_measurement(times: tuple[int, ...], tmp_path: Path) -> None:
+    run = run_on(tmp_path, TWO_GPUS)
+    ticks = [of_gpu(float(at), "gpu0", 1.0, 1.0, 1.0, sm_clock_mhz=1500 + at) for at in times]
+    run.add(training_case(16), TORCH, telemetry=ticks)
+    assert drift.clock_drifts(drift.gpu_ticks(read_runs([run.finish()], WORDS))).empty
+
+
 def test_steps_have_drifted_where_the_last_blocks_differ_from_the_first(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, steady_samples(16, [0.1, 0.1, 0.2, 0.2, 0.12, 0.12]))

@@ -260,6 +260,11 @@ def leaks(emitter):
     raise ValueError("{} refused {}".format(address, more))
 
 
+def leaves_a_daemon(emitter):
+    start_daemon()
+    ok(emitter)
+
+
 def waits_with_a_daemon(emitter):
     start_daemon()
     sleeps(emitter)
@@ -306,6 +311,7 @@ BEHAVIOURS = (
     burns,
     tells_its_variables,
     leaks,
+    leaves_a_daemon,
     waits_with_a_daemon,
     pours,
     ignores_signals,

@@ -101,11 +101,11 @@ def _drifted(
 
 
 def _change(values: np.ndarray, weights: np.ndarray) -> float:
-    """The median of the last third, by weight, over that of the first third, minus 1; NaN where a third has no row."""
+    """The median of the last third, by weight, over that of the first third, minus 1; NaN where one has no weight."""
     until = np.cumsum(weights)
     first = until <= until[-1] / 3 * (1 + _ROUNDING)
     last = until - weights >= until[-1] * 2 / 3 * (1 - _ROUNDING)
-    if not (first.any() and last.any()):
+    if not (weights[first].sum() > 0 and weights[last].sum() > 0):
         return math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(_median(values[last], weights[last]) / _median(values[first], weights[first]) - 1)

@@ -164,7 +164,6 @@ def test_where_nothing_can_be_drawn_all_but_the_pictures_is_written_and_the_limi
     assert here["report.md"].decode() == re.sub(r"^!\[.*\n\n", "", there["report.md"].decode(), flags=re.MULTILINE)
 
 
-@pytest.mark.long
 def test_charts_beside_the_page_are_svg_files_with_a_colour_of_their_own(example: Path) -> None:
     for path in (example / "charts").iterdir():
         root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314  our own file
