@@ -167,16 +167,22 @@ def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tupl
 
     Both are of the same series, unless a side names environments. A finding is not compared with itself.
     """
-    across = not {*check.of, *(check.to or {})}.isdisjoint(OF_ENVIRONMENTS)
+    sides = {*check.of, *(check.to or {})}
+    across = not sides.isdisjoint(OF_ENVIRONMENTS)
 
     def place(finding: Finding) -> tuple[frozenset[tuple[str, Any]], str]:
-        return _rest(finding, check), "" if across or finding.partial else finding.series
+        # A suite may give a usual value of which another suite says nothing.
+        rest = less_axes(check.unusual(finding.axes).items(), sides)
+        return rest, "" if across or finding.partial else finding.series
 
     bases: dict[tuple[frozenset[tuple[str, Any]], str], list[Side]] = {}
     for finding, base in to:
         bases.setdefault(place(finding), []).append((finding, base))
     return [
-        Element(dict(here[0]), {_key(case, quantities[0]): (1.0, term), _key(other, quantities[1]): (-1.0, base)})
+        Element(
+            dict(less_axes(case.axes.items(), sides)),
+            {_key(case, quantities[0]): (1.0, term), _key(other, quantities[1]): (-1.0, base)},
+        )
         for case, term in of
         for here in [place(case)]
         for other, base in bases.get(here, ())
@@ -187,9 +193,9 @@ def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tupl
 def _of_two_ratios(check: Check, ratios: Sequence[Element]) -> list[Element]:
     """A comparison for each pair of ratios `at` and `against` that agree in the axes that neither names."""
     named = {*check.at, *check.against}
-    axes = [{axis: value for axis, value in ratio.axes.items() if axis not in named} for ratio in ratios]
+    axes = [less_axes(check.unusual(ratio.axes).items(), named) for ratio in ratios]
     return [
-        Element(shared, _weighted((first, second), (1.0, -1.0)))
+        Element(dict(less_axes(first.axes.items(), named)), _weighted((first, second), (1.0, -1.0)))
         for first, shared in zip(ratios, axes, strict=True)
         for second, others in zip(ratios, axes, strict=True)
         if shared == others
@@ -214,14 +220,6 @@ def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -
 
 def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
     return finding.logs if check.takes_logarithms else finding.values
-
-
-def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
-    """The axes that no side of the check names: both cases of a comparison agree in them.
-
-    A suite may give a usual value of which another suite says nothing, so these are left out.
-    """
-    return less_axes(check.unusual(finding.axes).items(), {*check.of, *(check.to or {})})
 
 
 def _key(finding: Finding, quantity: str) -> Key:
