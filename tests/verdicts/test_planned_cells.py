@@ -21,16 +21,12 @@ from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.planned_cells import cells_of as cells_of_findings
 from tsuishi.verdicts.planned_cells import planned_findings
 
-CLAIMS = {
-    f"{source.name}/{claim.id}": claim
-    for source in shipped_sources()
-    for claim in source.claims
-    if not claim.untestable
-}
+SOURCES = shipped_sources()
+CLAIMS = {f"{source.name}/{claim.id}": claim for source in SOURCES for claim in source.claims if not claim.untestable}
 
 
 def cells_of(claim: Claim, cells: dict[MatrixCell, dict[str, Any]]) -> tuple[MatrixCell, ...]:
-    return cells_of_findings(claim, planned_findings(WORDS, shipped_sources(), cells))
+    return cells_of_findings(claim, planned_findings(WORDS, SOURCES, cells))
 
 
 @cache
