@@ -29,6 +29,8 @@ class Region(NamedTuple):
 
 # The logarithm of a ratio of 1.
 NO_DIFFERENCE = Region(0.0, 0.0)
+# An interval that the data do not bound.
+UNBOUNDED = Region(-math.inf, math.inf)
 
 
 class InSession(NamedTuple):
@@ -74,7 +76,7 @@ class Contrast(NamedTuple):
         if self.error is None:
             return None
         if math.isinf(self.error):
-            return Region(-math.inf, math.inf)
+            return UNBOUNDED
         reach = student(self.freedom, confidence) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 

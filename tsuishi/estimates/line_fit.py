@@ -12,14 +12,13 @@ import numpy as np
 from scipy import special
 
 from tsuishi.estimates.contrasts import contrast
-from tsuishi.estimates.intervals import Contrast, Region, Term, student
+from tsuishi.estimates.intervals import UNBOUNDED, Contrast, Region, Term, student
 from tsuishi.estimates.variances import Pool
 
 # A step time so far off the line is no scatter: it shows another algorithm, or another kind of memory.
 KINK_PERCENT = 5.0
 # A line through fewer batch sizes has no residuals.
 FEWEST_POINTS = 3
-_UNBOUNDED = Region(-math.inf, math.inf)
 
 
 class Point(NamedTuple):
@@ -128,7 +127,7 @@ class Fit(NamedTuple):
         if self.covariance is None:
             return None
         middle = self.step_s(batch_size)
-        low, high = self.covariance.error(batch_size, 1, middle).interval() or _UNBOUNDED
+        low, high = self.covariance.error(batch_size, 1, middle).interval() or UNBOUNDED
         return Region(middle + low, middle + high)
 
 
@@ -163,11 +162,11 @@ def fit(points: Iterable[Point]) -> Fit | None:
     if variance is None:
         return known
     if known.kinked:
-        return known._replace(v0_interval=Region(0.0, math.inf), t_cost_interval=_UNBOUNDED, b_half_interval=_UNBOUNDED)
+        return known._replace(v0_interval=Region(0.0, math.inf), t_cost_interval=UNBOUNDED, b_half_interval=UNBOUNDED)
     (slope_variance, both), (_, cost_variance) = (variance.variance * inverse).tolist()
     covariance = Covariance(slope_variance, cost_variance, both, variance.freedom, of_rounds)
-    low, high = covariance.error(1, 0, slope).interval() or _UNBOUNDED
-    ends = covariance.error(0, 1, t_cost).interval() or _UNBOUNDED
+    low, high = covariance.error(1, 0, slope).interval() or UNBOUNDED
+    ends = covariance.error(0, 1, t_cost).interval() or UNBOUNDED
     # What all batch sizes share cancels in b_half, as it is a ratio.
     above, below = (t_cost, cost_variance), (slope, slope_variance)
     return known._replace(
@@ -218,7 +217,7 @@ def _ratio_interval(above: tuple[float, float], below: tuple[float, float], cova
     (numerator, numerator_variance), (denominator, variance) = above, below
     ratio, g = numerator / denominator, t * t * variance / denominator**2
     if g >= 1:
-        return _UNBOUNDED
+        return UNBOUNDED
     middle = ratio - (g * covariance / variance if variance else 0)
     inner = numerator_variance - 2 * ratio * covariance + ratio**2 * variance
     inner -= g * (numerator_variance - covariance**2 / variance) if variance else 0

@@ -21,6 +21,8 @@ side does not name it has the cases with the usual value alone, where that goes 
 
 A case says nothing of itself: sides that select the same cases are refused, and where sides have some cases in common,
 these are not compared with themselves (verdicts/hypotheses.py).
+
+A source's file also has deviations: what our experiments do differently, on purpose or for want of knowledge.
 """
 
 import math
@@ -142,11 +144,8 @@ class Check(Selecting):
 
     def unusual(self, axes: Mapping[str, Any]) -> dict[str, Any]:
         """The axes of a case without the values that go without saying, but for axes on which any value will do."""
-        return {
-            axis: value
-            for axis, value in axes.items()
-            if axis in self._free or axis not in self._usual or value != self._usual[axis]
-        }
+        unsaid = self._usual.keys() - self._free
+        return {axis: value for axis, value in axes.items() if axis not in unsaid or value != self._usual[axis]}
 
     def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Any
 
 from tsuishi.base.language import in_language
-from tsuishi.estimates.intervals import Contrast, Region
+from tsuishi.estimates.intervals import UNBOUNDED, Contrast
 from tsuishi.report.parts.declarations import FAMILY, HARDWARE, SOURCE, AxisColumns, Column, Declared, Tables, cells
 from tsuishi.report.sections.claim_words import sentence, what
 from tsuishi.specs.case import PROTOCOL
@@ -127,7 +127,7 @@ def _cases(outcome: CheckResult) -> Iterator[dict[str, Any]]:
 
 def _result(outcome: CheckResult, contrast: Contrast) -> dict[str, float | None]:
     """The estimate with its interval, for readers; an open interval is left out."""
-    interval = contrast.interval() or Region(-math.inf, math.inf)
+    interval = contrast.interval() or UNBOUNDED
     ends = interval if math.isfinite(interval.high - interval.low) else ()
     values = map(outcome.shown, (contrast.value, *ends))
     return dict(zip(("estimate", "low", "high"), values, strict=False))
