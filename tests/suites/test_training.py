@@ -198,7 +198,8 @@ def test_a_precision_of_everything_is_the_type_of_everything_or_is_refused(envir
         assert steady["types"] == [types[precision]]
         assert steady["bytes"] == size * fp32["bytes"]
         assert steady["flops"] == fp32["flops"]
-        assert 0 < abs(steady["initial_loss"] / fp32["initial_loss"] - 1) < 2**-bits
+        # Roundings add up, by the kernels of the CPU: FP32 was 1.5 units off FP64 on an EPYC.
+        assert 0 < abs(steady["initial_loss"] / fp32["initial_loss"] - 1) < 4 * 2**-bits
         assert steady["final_loss"] < steady["initial_loss"]
         assert abs(literal["final_loss"] / found["fp32"]["literal"]["final_loss"] - 1) < 4 * 2**-bits
     assert fp32["types"] == ["torch.float32"]
