@@ -113,7 +113,14 @@ class Checkout:
     def run(
         self, experiment: str, case: dict[str, Any], framework: str | None = None, seed: int = 0
     ) -> list[dict[str, Any]]:
-        settings = {**SETTINGS, "block_s": 0.001, "seed": seed, "parts": True, "learning_rate": 0.01, "momentum": 0.9}
+        settings = {
+            **SETTINGS,
+            "block_s": 0.001,
+            "seed": seed,
+            "parts": "forward,forward_backward",
+            "learning_rate": 0.01,
+            "momentum": 0.9,
+        }
         asked = {"experiment": experiment, "case": case, "framework": framework, "settings": settings}
         argument = json.dumps({**asked, "accelerator": "cpu"})
         _, texts, _ = entry.run(self.workloads, argument, PYTHONPATH=str(self.packages))

@@ -24,7 +24,14 @@ LICENCE = "LICENSE"
 _TIMING = {"warm_up_steps": 5, "warm_up_s": 1.0, "block_s": 0.2, "min_blocks": 8, "measure_s": 4.0, "max_s": 8.0}
 _PROFILES: dict[str, dict[str, Any]] = {
     "smoke": {"settings": {**_TIMING, "warm_up_steps": 3, "min_blocks": 3, "measure_s": 0.3}},
-    "quick": {"timeout_s": 900.0, "settings": {**_TIMING, "stop_at": 0.01}},
+    "quick": {
+        "timeout_s": 900.0,
+        "settings": {**_TIMING, "stop_at": 0.01},
+        "settings_on_cuda": {
+            **_TIMING,
+            **{"warm_up_s": 0.5, "settle_s": 0.75, "block_s": 0.15, "measure_s": 1.5, "max_s": 6.0},
+        },
+    },
     "full": {
         "repetitions": {"cpu": 3, "cuda": 3},
         "timeout_s": 86400.0,

@@ -66,14 +66,17 @@ class History:
             # A damaged file is no reason not to plan.
             self._durations, self._ratios, self._scatters = {}, {}, {}
 
-    def expected_s(self, name: str, guess_s: float, kinds: Iterable[str] = ()) -> float:
-        """The estimated duration in seconds. `kinds` are the kinds that the work belongs to, the narrowest first."""
+    def expected_s(self, name: str, guess_s: float, kinds: Iterable[str] = (), *, scales: bool = True) -> float:
+        """The estimated duration in seconds. `kinds` are the kinds that the work belongs to, the narrowest first.
+
+        scales: whether a guess is longer on a machine with a slower CPU.
+        """
         if measured := self._durations.get(name):
             return statistics.median(measured)
         for kind in kinds:
             if len(ratios := self._ratios.get(kind, ())) >= _FEWEST_RATIOS:
                 return guess_s * statistics.median(ratios)
-        return guess_s * self.slowness * _CAUTION
+        return guess_s * (self.slowness if scales else 1.0) * _CAUTION
 
     def measured(self, name: str) -> bool:
         """Whether this work was measured here."""

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr, model_validator
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.axes import Values
-from tsuishi.specs.case import SUITE, Case
+from tsuishi.specs.case import SUITE, Case, Value
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, Experiment, Pattern, ScriptOrder, numerals_of
 from tsuishi.specs.questions import Question
@@ -19,6 +19,11 @@ from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, Vocabulary, voc
 
 Profile = Literal["smoke", "quick", "full"]
 PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
+# A process that computes on a GPU takes so long until its first steps: 4 to 5 s with PyTorch 2.11 on an H100, and about
+# a second for the network and the algorithms of its convolutions.
+_CUDA_START_S = 5.5
+# A steady device is known to be steady after this share of settle_s (suites/workloads/common/timing.py).
+_SETTLED_AFTER = 1 / 3
 
 
 class TimingSettings(toml.Spec):
@@ -26,7 +31,8 @@ class TimingSettings(toml.Spec):
 
     warm_up_steps: toml.Count = 20
     warm_up_s: toml.Seconds = 5.0
-    # A warm-up goes on until the device is steady, for so long at most.
+    # A warm-up goes on until the device is steady, for so long at most. Where its steps then still differ, max_s is
+    # measured in place of measure_s: that is known before the first timed block.
     settle_s: toml.Seconds = 0.0
     block_s: toml.Seconds = 1.0
     min_blocks: toml.Count = 8
@@ -47,9 +53,15 @@ class TimingSettings(toml.Spec):
     min_epochs: toml.Count = 3
     # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    # Whether the parts of a step (loading, forward pass, gradients) are also timed on their own.
-    parts: bool = False
+    # The parts of a step that are also timed on their own, with commas: loading, forward, forward_backward.
+    parts: Annotated[str, Field(pattern=r"^([a-z_]+(,[a-z_]+)*)?$")] = ""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    @property
+    def steady_s(self) -> float:
+        """The seconds of steady timing of a case whose steps are short: warm-up, blocks, and the same of each part."""
+        phases = 1 + len([name for name in self.parts.split(",") if name])
+        return phases * (self.warm_up_s + _SETTLED_AFTER * self.settle_s + self.measure_s)
 
 
 class ProfileSettings(toml.Spec):
@@ -61,13 +73,17 @@ class ProfileSettings(toml.Spec):
     # The settings on GPUs, where they differ from those on CPUs.
     settings_on_cuda: TimingSettings | None = None
 
-    def settings_for(self, accelerator: Accelerator) -> TimingSettings:
-        """How a case is timed on an accelerator."""
-        return (self.settings_on_cuda if accelerator == "cuda" else None) or self.settings
+    def settings_for(self, accelerator: Accelerator, of_group: TimingSettings | None = None) -> TimingSettings:
+        """How a case is timed on an accelerator. of_group: the settings that its group gives."""
+        settings = (self.settings_on_cuda if accelerator == "cuda" else None) or self.settings
+        return settings.model_copy(update=of_group.model_dump(exclude_unset=True)) if of_group else settings
 
 
 class ExpectedDuration(toml.Spec):
-    """A guess of the duration of a trial in the fastest environment on two CPU cores, without the framework's start."""
+    """A guess of the duration of a trial in the fastest environment on two CPU cores, without the framework's start.
+
+    On GPUs `s` alone counts, and for steady cases the time that their settings give, where that is longer.
+    """
 
     s: toml.Seconds = 5.0
     # More seconds for each image of the batch. They are multiplied by the slowdown of the environment.
@@ -89,6 +105,8 @@ class Group(toml.Spec):
     without: tuple[str, ...] = ()
     # Fewer values of some axes, by profile.
     narrowed: dict[Profile, dict[str, Values]] = {}
+    # The timing of its cases, where it is not that of the profile, by profile.
+    settings: dict[Profile, TimingSettings] = {}
     expect: dict[Profile, ExpectedDuration] = {}
 
     def of(self, common: dict[str, Values]) -> "Group":
@@ -109,9 +127,21 @@ class Group(toml.Spec):
         return {**self.axes, **self.narrowed.get(profile, {})}
 
     def expected_s(self, profile: Profile, batch_size: int, slowdown: float) -> float:
-        """The expected seconds of a trial after the start of its framework."""
+        """The expected seconds of a trial on two CPU cores, after the start of its framework."""
         expect = self.expect.get(profile, ExpectedDuration())
         return expect.s + expect.s_per_image * batch_size * slowdown
+
+    def expected_on_cuda_s(self, profile: Profile, protocol: Value, settings: TimingSettings) -> float:
+        """The expected seconds of a trial on GPUs, from the start of its process.
+
+        What a group of all accelerators says of a steady trial is said of CPUs.
+        """
+        timed_s, said = settings.steady_s, self.expect.get(profile)
+        if protocol != "steady":
+            timed_s = said.s if said else ExpectedDuration().s
+        elif said and self.accelerator == "cuda":
+            timed_s = max(timed_s, said.s)
+        return _CUDA_START_S + timed_s
 
 
 class Suite(toml.Spec):

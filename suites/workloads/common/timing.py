@@ -17,6 +17,7 @@ from common.events import START, Skipped
 SHORTEST_STEP_S = 1e-6  # so that a step shorter than the clock's resolution does not give endless blocks
 LEAST_BLOCKS = 3  # that a median needs
 SETTLED = 0.01  # a device is steady where the step times of LAST_WINDOWS windows differ by no more than this share
+UNEVEN = 0.03  # where they still differ by more than this at the end of the warm-up, max_s is measured
 LAST_WINDOWS, MOST_WINDOWS = 5, 15
 WITHOUT_END_S = 1e9
 
@@ -85,7 +86,9 @@ def steady(
 
     images: that a step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
     max_s; stop_at: relative standard error of the mean over blocks at which it stops early, 0 for never; settle_s: the
-    longest time that the warm-up goes on until the device is steady (see _settle), 0 for not at all. Steps 1 and 2
+    longest time that the warm-up goes on until the device is steady (see _settle), 0 for not at all. A device whose
+    steps still differ by then is measured for max_s: so no timed block decides how long is measured. Both are of phase
+    measure alone: another phase follows a phase that has warmed the device. Steps 1 and 2
     contain compilation, autotuning and allocation, and have their own samples, in phases first_step and second_step
     (with "<phase>_" before the name unless the phase is measure). announce(steps) is called before every block, outside
     the clock. Raises Skipped after the third step, where the least work left at its pace does not fit the budget.
@@ -107,10 +110,18 @@ def steady(
         events.sample(name, 0, 1, images, seconds)
     with events.phase(prefix + "warm_up"):
         step_s = _warm_up(block, settings, clock, budget or UNLIMITED)
-        if settings.get("settle_s"):
-            step_s = _settle(events, block, step_s, settings["settle_s"], clock)
+        if settings.get("settle_s") and phase == "measure":
+            step_s, spread = _settle(events, block, step_s, settings["settle_s"], clock)
+            if spread > UNEVEN:
+                settings = dict(settings, measure_s=settings["max_s"])
     with events.phase(phase):
         _measure(events, block, _steps_of_block(step_s, settings), images, settings, phase, clock)
+
+
+def asked_for(parts, settings):
+    """Those of a trainer's parts, each (name of a phase, callable), that settings["parts"] names, with commas."""
+    names = settings["parts"].split(",")
+    return [(phase, part) for phase, part in parts if phase in names]
 
 
 def one_by_one(settings):
@@ -138,23 +149,23 @@ def _warm_up(block, settings, clock, budget):
 
 
 def _settle(events, block, step_s, settle_s, clock):
-    """Steps on until the device is steady, for settle_s seconds at most; returns the last window's seconds of a step.
+    """Steps on until the device is steady, for settle_s seconds at most.
 
     A GPU that reaches its limit of power lowers its clocks after a second or more, and stays there in a long training.
-    Emits settled_s, the seconds that it took, and settled_spread, the share by which its last windows differ.
+    Emits settled_s, the seconds that it took, and settled_spread, the share by which its last windows differ. Returns
+    the last window's seconds of a step, and that share; where there was time for fewer windows, that of these.
     """
     begin, windows = clock(), []
     steps = max(1, round(settle_s / MOST_WINDOWS / max(step_s, SHORTEST_STEP_S)))
     spread = math.inf
-    while spread > SETTLED and clock() - begin < settle_s:
+    while (len(windows) < LAST_WINDOWS or spread > SETTLED) and clock() - begin < settle_s:
         windows.append(block(steps) / steps)
         last = windows[-LAST_WINDOWS:]
-        if len(last) == LAST_WINDOWS:
-            spread = max(last) / max(min(last), SHORTEST_STEP_S) - 1
+        spread = max(last) / max(min(last), SHORTEST_STEP_S) - 1
     events.metric("settled_s", clock() - begin, "s")
-    if spread < math.inf:
+    if len(windows) >= LAST_WINDOWS:
         events.metric("settled_spread", spread, "1")
-    return windows[-1]
+    return windows[-1], spread
 
 
 def _steps_of_block(step_s, settings):

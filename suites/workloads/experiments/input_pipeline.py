@@ -128,7 +128,7 @@ def log(step, loss, seconds, job):
 def steady(trainer, job, budget, emitter):
     """Times blocks of warm steps. Returns the first and the last loss.
 
-    With settings["parts"], it then times the pipeline alone: the batches of a step, without the step.
+    With "loading" in settings["parts"], it then times the pipeline alone: the batches of a step, without the step.
     """
     losses = []
 
@@ -139,9 +139,8 @@ def steady(trainer, job, budget, emitter):
         timing.steady(emitter, step, trainer.synchronise, job.batch_size, job.settings, phase, budget=budget)
 
     time(step)
-    if job.settings["parts"]:
-        for phase, part in trainer.parts():
-            time(part, phase)
+    for phase, part in timing.asked_for(trainer.parts(), job.settings):
+        time(part, phase)
     return losses[0], losses[-1]
 
 

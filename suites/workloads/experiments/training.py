@@ -234,8 +234,8 @@ def run(request, emitter):
 def steady(strategy, job, emitter, budget):
     """Times blocks of steps on a fixed batch; emits metrics initial_loss (before the first step) and final_loss.
 
-    With settings["parts"], it then times forward pass and gradients on their own, where the trainer can. Returns the
-    trainer.
+    It then times those parts of a step, forward pass or gradients, on their own that settings["parts"] names and the
+    trainer has. Returns the trainer.
     """
     trainer = strategy.steady(job)
     emit_parameters(trainer, job, emitter)
@@ -252,7 +252,7 @@ def steady(strategy, job, emitter, budget):
     for name, loss in zip(("initial_loss", "final_loss"), trainer.mean_losses([losses[0], losses[-1]])):
         emit_loss(name, loss, emitter)
     if job.settings["parts"] and job.mode == "training":
-        for phase, part in trainer.parts():
+        for phase, part in timing.asked_for(trainer.parts(), job.settings):
             time(part, phase)
     return trainer
 

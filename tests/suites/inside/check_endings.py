@@ -30,7 +30,7 @@ SETTINGS = {
     "test_images": 8,
     "learning_rate": 0.01,
     "momentum": 0.9,
-    "parts": False,
+    "parts": "",
     "seed": 0,
 }
 GONE_AFTER_S = 60  # a process still there then stays

@@ -18,7 +18,7 @@ from experiments import possible, training
 from frameworks.torch.strategies import none
 
 CASE = {"mode": "training", "model": "mlp", "layout": "native", "strategy": "none", "devices": 1, "nodes": 1}
-SETTINGS = {"seed": 0, "learning_rate": 0.01, "momentum": 0.9, "train_images": 16, "test_images": 8, "parts": False}
+SETTINGS = {"seed": 0, "learning_rate": 0.01, "momentum": 0.9, "train_images": 16, "test_images": 8, "parts": ""}
 SETTINGS.update(warm_up_steps=1, warm_up_s=0.0, block_s=0.0, min_blocks=1, measure_s=0.0, max_s=5.0, stop_at=0.0)
 SETTINGS.update(epochs=1, min_epochs=1)
 

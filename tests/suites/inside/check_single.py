@@ -21,7 +21,7 @@ from frameworks.torch.strategies import data_parallel, none
 BATCH = 4
 AXES = {"protocol": "literal", "model": "cnn10", "layout": "native", "strategy": "none", "devices": 1, "nodes": 1}
 AXES.update(mode="training", batch_size=BATCH, precision="fp64", execution="native")
-SETTINGS = {"seed": 0, "learning_rate": 0.1, "momentum": 0.9, "parts": False, "readings": 6}
+SETTINGS = {"seed": 0, "learning_rate": 0.1, "momentum": 0.9, "parts": "", "readings": 6}
 REFUSED = {
     "distributed_data_parallel": {"strategy": "distributed_data_parallel", "devices": 2},
     "compiled": {"execution": "compiled"},
