@@ -92,14 +92,15 @@ def without_time(plan: Plan) -> tuple[Choice, trials.Matrix, Situation]:
     choice = Choice(profile=plan.profile, environments=tuple(each.name for each in environments), suites=plan.suites)
     with tempfile.TemporaryDirectory() as empty:
         given = (CHECKOUT, environments, machine, Guesses(Path(empty), "machine"))
-        matrix = trials.matrix(choice, *given)
+        everything = trials.matrix(choice, *given)
+        matrix = trials.matrix(choice, *given, None, trials.too_early(WORDS, environments, everything))
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, plan.suites)}
     suites = frozenset[str | int](questions)
-    asked = candidates(WORDS, questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
-    larger = matrix if plan.profile == "full" else without_time(plan._replace(profile="full"))[1]
     hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
+    asked = candidates(WORDS, questions, sources, matrix.possible, hardware, accuracy=plan.profile == "full")
+    larger = matrix if plan.profile == "full" else without_time(plan._replace(profile="full"))[1]
     frameworks = frozenset(environment.framework for environment in environments)
-    of_full = candidates(WORDS, {}, sources, larger.possible, plan.gpus, accuracy=True)
+    of_full = candidates(WORDS, {}, sources, larger.possible, hardware, accuracy=True)
     return choice, matrix, Situation(hardware, frameworks, suites, asked, of_full, {})
 
 

@@ -26,7 +26,6 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import run_of_outline
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment, read_environments
@@ -99,7 +98,7 @@ def examined(session: Session, environment: Environment) -> dict[str, Any]:
         ready = session.build([environment])
     except UserError as error:
         return {"failed": str(error)}
-    outlined = outline_run(session, [as_built(each) for each in ready.values()], ready)
+    outlined = outline_run(session, [each.as_built for each in ready.values()], ready)
     trials = tuple(trial for trial in outlined.trials if is_wanted(trial.case))
     plan = Plan((environment,), 0.0)
     run = run_of_outline(session, f"release-{environment.name}", plan, ready, replace(outlined, trials=trials))

@@ -26,7 +26,6 @@ from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, known_runs
 from tsuishi.results.frames import dict_rows
-from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import run_of_outline
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.source import Source
@@ -131,7 +130,7 @@ class Kit:
         (self.checkout.suites / f"{name}.toml").write_text(suite, encoding="utf-8")
         choice = Choice((HOST,), (name,), accelerator=self.accelerator, timeout_s=math.ceil(timeout_s))
         session = self.session(choice, **changed)
-        environments = (as_built(self.ready),)
+        environments = (self.ready.as_built,)
         outlined = outline_run(session, environments, {HOST: self.ready})
         try:
             with self.until_the_end():

@@ -82,7 +82,7 @@ def test_a_table_from_an_address_becomes_a_source_and_a_suite(tmp_path: Path, ro
     assert found == {("cnn10", "fp32"): 1200.5, ("cnn10", "amp_fp16"): 2300.0, ("resnet50", "fp32"): 300.0}
     listed = invoke(root, "list", "--sources")
     assert "GeForce RTX 3090" in listed.stdout
-    planned = invoke(root, "run-suite", "--plan", "--suite", "bench", "--env", "host", "--accelerator", "cpu")
+    planned = invoke(root, "run-suite", "--plan", "--suite", "bench", "--env", "torch2-cpu", "--engine", "venv")
     assert planned.returncode == 0, planned.stdout + planned.stderr
 
 

@@ -145,6 +145,8 @@ def test_what_is_in_the_way_is_said_before_the_plan_and_waited_for_if_asked(
 ) -> None:
     """A build is in the way of a build, a measurement in the way of a measurement."""
     checkout, settings = tiny_checkout(tmp_path)
+    if kind == "machine":
+        checkout = make_checkout(tmp_path / "entered", "ok")
     more = {"exclusive_on": f"plans of {tmp_path.name} {os.getpid()}", "host_python": sys.executable}
     plan, environment = (plan_run, "host") if kind == "machine" else (plan_builds_only, "tiny")
     more["engine"] = "host" if kind == "machine" else "venv"

@@ -12,6 +12,7 @@ from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.plan.candidates import RunnableCases, candidates
+from tsuishi.plan.decidable import GpusHere
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Question
@@ -36,6 +37,7 @@ def ask(**fields: Any) -> Question:
     return Question.model_validate_json(json.dumps(given), context=WORDS)
 
 
+NONE = GpusHere()
 SMALL, LARGE = case(model="cnn10", batch_size=16), case(model="cnn10", batch_size=64)
 
 
@@ -49,7 +51,7 @@ def test_environments_are_compared_oldest_against_newest_release_of_a_framework(
             ("tf", "tensorflow", "2.21.0"),
         )
     ]
-    (asked,) = candidates(WORDS, {"s": [ask()]}, (), here, 0)
+    (asked,) = candidates(WORDS, {"s": [ask()]}, (), here, NONE)
     assert asked.environments == ("torch1", "torch13")
     assert (asked.of, asked.to) == (((SMALL.id, "torch1"),), ((SMALL.id, "torch13"),))
 
@@ -58,20 +60,20 @@ def test_cases_are_compared_within_each_environment_that_can_run_both() -> None:
     able, unable = environment("able", "torch", "2"), environment("unable", "torch", "1")
     question = ask(of={"batch_size": 16}, to={"batch_size": 64})
     here = [possible(able, SMALL, LARGE), possible(unable, SMALL, LARGE, refused={LARGE.id: "too large"})]
-    assert [one.environments for one in candidates(WORDS, {"s": [question]}, (), here, 0)] == [("able",)]
+    assert [one.environments for one in candidates(WORDS, {"s": [question]}, (), here, NONE)] == [("able",)]
 
 
 def test_a_question_may_be_for_a_framework_or_an_accelerator() -> None:
     here = [possible(environment("one", "torch", "1"), SMALL, LARGE)]
     sides = {"of": {"batch_size": 16}, "to": {"batch_size": 64}}
-    assert candidates(WORDS, {"s": [ask(**sides, frameworks=["torch"])]}, (), here, 0)
-    assert not candidates(WORDS, {"s": [ask(**sides, frameworks=["tensorflow"])]}, (), here, 0)
-    assert not candidates(WORDS, {"s": [ask(**sides, accelerator="cuda")]}, (), here, 0)
+    assert candidates(WORDS, {"s": [ask(**sides, frameworks=["torch"])]}, (), here, NONE)
+    assert not candidates(WORDS, {"s": [ask(**sides, frameworks=["tensorflow"])]}, (), here, NONE)
+    assert not candidates(WORDS, {"s": [ask(**sides, accelerator="cuda")]}, (), here, NONE)
 
 
 def test_a_suite_that_names_no_question_is_asked_for_each_of_its_cases() -> None:
     here = [possible(environment(name, "torch", "1"), SMALL, LARGE) for name in ("one", "two")]
-    asked = candidates(WORDS, {"s": []}, (), here, 0)
+    asked = candidates(WORDS, {"s": []}, (), here, NONE)
     assert [one.kind for one in asked] == ["measurement", "measurement"]
     assert {cell for one in asked for cell in one.cells} == {
         (one.id, name) for one in (SMALL, LARGE) for name in ("one", "two")
@@ -110,8 +112,8 @@ def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str], na
         )
         for one in environments
     ]
-    sources = shipped_sources()
-    return [one.id for one in candidates(WORDS, {one.name: one.questions for one in suites}, sources, here, gpus)]
+    sources, hardware = shipped_sources(), GpusHere(gpus, 11.0, dict.fromkeys(range(gpus + 1), False))
+    return [one.id for one in candidates(WORDS, {one.name: one.questions for one in suites}, sources, here, hardware)]
 
 
 TF = (("tf1", "tensorflow", "1.13.1"), ("tf2", "tensorflow", "2.21.0"))
@@ -137,6 +139,8 @@ def test_gpus_are_asked_for_the_claims_about_them() -> None:
     assert {"keras-channels-first/a/tf1", "towers-titanx/b/tf2", "batch-throughput/b/tf2"} <= set(asked)
     one_gpu = shipped("cuda", 1, *TF)
     assert "batch-throughput/b/tf2" not in one_gpu, "two GPUs against one"
+    assert "towers-titanx/b/tf2" not in one_gpu, "four GPUs"
+    assert "towers-titanx/b/tf2" not in shipped("cuda", 2, *TF)
 
 
 def test_claims_on_two_frameworks_are_asked_of_pairs_of_environments() -> None:

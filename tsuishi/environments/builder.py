@@ -43,6 +43,8 @@ class Builder:
         self.checkout = checkout
         self.cache = Cache(settings.cache)
         self.reports = SelfReports(settings.cache)
+        # Interpreters of the host that were entered, by the names of their environments.
+        self._entered: dict[str, Ready] = {}
 
     @cached_property
     def engines(self) -> "Engines":
@@ -79,7 +81,12 @@ class Builder:
         return Locker(self._sources(), self.cache, network, given.mirrors, self.engines.docker, say, python_of)
 
     def find(self, environment: Environment) -> Ready | None:
-        """The environment that was built and verified earlier; None for the host's interpreter, which may change."""
+        """The environment that was built and verified earlier.
+
+        The host's interpreter, which may change between commands, only once this command has entered it (`enter`).
+        """
+        if not environment.pinned:
+            return self._entered.get(environment.name)
         found = self._found(environment)
         return found and self._ready(self.engines.chosen_for(environment), *found)
 
@@ -106,10 +113,11 @@ class Builder:
         base = engine.bases.missing(environment) if engine.bases else ()
         return [*self.fetcher(lambda line: None).missing(environment), *base]
 
-    def ensure(self, environment: Environment, fetcher: "Fetcher", say: Say) -> Ready:
+    def ensure(self, environment: Environment, fetcher: "Fetcher | None", say: Say) -> Ready:
         """The environment, ready to be entered; it is built if necessary, and compared with its promises.
 
-        Raises BuildError where it cannot be made, or reports other versions than its promises.
+        fetcher: of the artefacts of a build; an interpreter of the host needs none. Raises BuildError where it cannot
+        be made, or reports other versions than its promises.
         """
         ready = self.find(environment)
         if ready is not None:
@@ -130,6 +138,13 @@ class Builder:
             asked = [report.python, sorted(report.packages.items())]
             built = replace(built, realised_id="host:" + toml.digest(asked, 16))
         return self._ready(engine, built, report)
+
+    def enter(self, environment: Environment, say: Say) -> None:
+        """Ask an interpreter of the host what it is, once for this command: from now on `find` knows it.
+
+        Raises BuildError as `ensure`.
+        """
+        self._entered[environment.name] = self.ensure(environment, None, say)
 
     def why_no_gpus(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...]) -> str:
         """Why the framework of an environment cannot use GPUs that it is given; empty where it can."""
@@ -174,8 +189,8 @@ class Builder:
         return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
 
 
-def _made(engine: Engine, environment: Environment, fetcher: "Fetcher", say: Say) -> Built:
-    if engine.maker is None:
+def _made(engine: Engine, environment: Environment, fetcher: "Fetcher | None", say: Say) -> Built:
+    if engine.maker is None or fetcher is None:
         raise BuildError(f"{environment.name}: the {engine.name} engine makes no environments: choose another engine")
     artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
     return engine.maker.build(environment, artefacts, say, fetcher.progress)

@@ -30,6 +30,17 @@ class Ready:
     built: Built
     record: EnvironmentRecord
 
+    @property
+    def as_built(self) -> Environment:
+        """The environment with its real framework and accelerators: only a host interpreter itself knows them."""
+        if self.environment.pinned:
+            return self.environment
+        known: dict[str, Any] = {} if self.record.cuda_usable else {"accelerators": ("cpu",)}
+        if self.environment.framework == ANY and (framework := self.record.framework) not in (None, ANY):
+            release = (self.record.versions or {}).get(framework, "0").partition("+")[0]
+            known |= {"framework": framework, "promises": {framework: release}}
+        return self.environment.model_copy(update=known)
+
     def without_walls(self, program: str) -> str:
         """A line on the powers of a program in it where nothing confines programs; else empty."""
         kind, _, why = (self.record.sandbox or "").partition(": ")

@@ -20,7 +20,7 @@ from tsuishi.machine.history import History
 from tsuishi.results.records import EnvironmentRecord, MachineRecord, WorkloadRecord
 from tsuishi.results.same_machine import is_like
 from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import ANY, Environment
 from tsuishi.specs.experiment import ScriptOrder
 
 
@@ -30,7 +30,7 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
     return EnvironmentRecord(
         name=environment.name,
         title=environment.title,
-        framework=environment.framework,
+        framework=environment.framework if environment.framework != ANY else report.framework or ANY,
         family=environment.family or None,
         released=environment.released,
         pinned=environment.pinned,

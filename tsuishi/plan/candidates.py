@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
+from tsuishi.plan.decidable import GpusHere, needs_of_hardware
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import ANY, Accelerator, Environment
@@ -63,20 +64,20 @@ def candidates(
     suites: Mapping[str, Sequence[Question]],
     sources: Iterable[Source],
     possible: Sequence[RunnableCases],
-    gpus: int,
+    hardware: GpusHere,
     accuracy: bool = False,
 ) -> list[PlannedQuestion]:
     """Every question that the environments at hand can answer, in a fixed order.
 
     suites: the questions of each suite, by its name. A suite that has no questions, and no case of a claim, is asked
-    how long each of its cases takes. accuracy: whether trainings are whole and on real data, as claims about accuracy
-    need.
+    how long each of its cases takes. hardware: a claim that it cannot judge is not asked. accuracy: whether trainings
+    are whole and on real data, as claims about accuracy need.
     """
     from tsuishi.verdicts.planned_cells import planned_findings  # slow to import, and builds need no claims
 
     sources, every = [*sources], {cell: axes for here in possible for cell, axes in here.axes.items()}
     findings = planned_findings(words, sources, every)
-    asked = [claim for source in sources for claim in _claims(source, findings, possible, gpus, accuracy)]
+    asked = [claim for source in sources for claim in _claims(source, findings, possible, hardware, accuracy)]
     claimed = {cell for claim in asked for cell in claim.cells}
     for suite, questions in suites.items():
         for question in questions:
@@ -166,16 +167,16 @@ def _claims(
     source: Source,
     findings: Mapping[MatrixCell, "Finding"],
     possible: Sequence[RunnableCases],
-    gpus: int,
+    hardware: GpusHere,
     accuracy: bool,
 ) -> Iterator[PlannedQuestion]:
     """The claims of a source, each for every environment here that can judge it; for pairs, if it names frameworks."""
     from tsuishi.verdicts.planned_cells import cells_of
 
     for claim in source.claims:
-        if claim.untestable or ("accuracy" in claim.about and not accuracy):
+        if needs_of_hardware(claim, hardware) or ("accuracy" in claim.about and not accuracy):
             continue
-        for judging in _judging(claim, possible, gpus):
+        for judging in _judging(claim, possible):
             cells = cells_of(claim, {cell: findings[cell] for here in judging for cell in here.axes})
             if cells:
                 names = tuple(here.environment.name for here in judging)
@@ -188,15 +189,16 @@ def _claims(
                     of=cells,
                     source=source.name,
                     claim=claim.id,
+                    of_statuses=all(check.kind == "presence" for check in claim.checks),
                 )
 
 
-def _judging(claim: Claim, possible: Sequence[RunnableCases], gpus: int) -> Iterator[tuple[RunnableCases, ...]]:
+def _judging(claim: Claim, possible: Sequence[RunnableCases]) -> Iterator[tuple[RunnableCases, ...]]:
     """The environments that can judge a claim; one of each framework where the claim is about several.
 
     Those that the claim names, where it names environments.
     """
-    able = [here for here in possible if "gpu" not in claim.about or (here.accelerator == "cuda" and gpus > 0)]
+    able = [here for here in possible if "gpu" not in claim.about or here.accelerator == "cuda"]
     able = [here for here in able if "cpu" not in claim.about or here.accelerator == "cpu"]
     names, frameworks = (sorted(map(str, claim.named(axis))) for axis in (ENVIRONMENT, FRAMEWORK))
     if names:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.case import DEVICES, SUITE
-from tsuishi.specs.claims import Claim
-from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
+from tsuishi.specs.claims import Claim, all_reach
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Source
 
@@ -23,6 +24,15 @@ class GpusHere(NamedTuple):
     gpus: int = 0
     memory_gib: float | None = None
     reach: Mapping[int, bool | None] = {}
+
+
+def gpus_here(nvml: Nvml) -> GpusHere:
+    """The GPUs that trials get."""
+    memory = [gpu["memory_mib"] / 1024 for gpu in nvml.describe() if gpu["memory_mib"]]
+    links = {(*link["gpus"],): link["peer_to_peer"] for link in nvml.links()}
+    indices = [gpu.index for gpu in nvml.gpus]
+    reach = {count: all_reach(links, indices[:count]) for count in range(len(indices) + 1)}
+    return GpusHere(len(nvml), min(memory, default=None), reach)
 
 
 @dataclass(frozen=True)
@@ -43,21 +53,21 @@ class Situation:
 
 def what_claims_take(sources: Iterable[Source], here: Situation) -> dict[tuple[str, str], Takes]:
     """What each claim takes here, by source and claim."""
-    asked, larger = _cells_of_claims(here.asked), _cells_of_claims(here.larger)
+    asked, larger = _claims_among(here.asked), _claims_among(here.larger)
     takes: dict[tuple[str, str], Takes] = {}
     for source in sources:
         for claim in source.claims:
             key = source.name, claim.id
-            takes[key] = _needs_of_machine(claim, here) or _needs_of_plan(claim, here, asked.get(key), key in larger)
+            takes[key] = _needs_of_machine(claim, here) or _needs_of_plan(
+                claim, here, asked.get(key, []), key in larger
+            )
     return takes
 
 
-def _needs_of_plan(
-    claim: Claim, here: Situation, asked: Sequence[Sequence[MatrixCell]] | None, in_larger: bool
-) -> Takes:
-    """asked: the cells that each environment (or pair) would judge the claim on; None where none can judge it."""
+def _needs_of_plan(claim: Claim, here: Situation, asked: Sequence[PlannedQuestion], in_larger: bool) -> Takes:
+    """asked: the claim as a question, once for each environment (or pair) that would judge it."""
     if asked:
-        enough = any(all(here.planned.get(cell, 0) >= LOOKS[0] for cell in cells) for cells in asked)
+        enough = any(all(here.planned.get(cell, 0) >= each.first_look for cell in each.cells) for each in asked)
         return "planned" if enough else "time"
     if not claim.named(SUITE) <= here.suites:
         return "suite"
@@ -72,20 +82,26 @@ def gpus_of(claim: Claim) -> int:
     return most if "gpu" in claim.about or most > 1 else 0
 
 
-def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
+def needs_of_hardware(claim: Claim, here: GpusHere) -> Takes | None:
+    """What a claim takes that no plan on these GPUs has; None where they can judge it."""
     if claim.untestable:
         return "nothing"
-    if here.hardware.gpus < gpus_of(claim):
+    if here.gpus < gpus_of(claim):
         return "gpus"
-    if claim.scope and not claim.scope.includes(here.hardware.memory_gib, here.hardware.reach.get(gpus_of(claim))):
+    if claim.scope and not claim.scope.includes(here.memory_gib, here.reach.get(gpus_of(claim))):
         return "hardware"
-    return None if claim.named(FRAMEWORK) <= here.frameworks else "environment"
+    return None
 
 
-def _cells_of_claims(questions: Iterable[PlannedQuestion]) -> dict[tuple[str, str], list[tuple[MatrixCell, ...]]]:
-    """The cells of each claim that is asked, once for every environment (or pair) that can judge it."""
-    cells: dict[tuple[str, str], list[tuple[MatrixCell, ...]]] = {}
+def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
+    needs = needs_of_hardware(claim, here.hardware)
+    return needs or (None if claim.named(FRAMEWORK) <= here.frameworks else "environment")
+
+
+def _claims_among(questions: Iterable[PlannedQuestion]) -> dict[tuple[str, str], list[PlannedQuestion]]:
+    """The questions about each claim, by source and claim."""
+    claims: dict[tuple[str, str], list[PlannedQuestion]] = {}
     for question in questions:
         if question.claim:
-            cells.setdefault((question.source, question.claim), []).append(question.cells)
-    return cells
+            claims.setdefault((question.source, question.claim), []).append(question)
+    return claims

@@ -17,13 +17,12 @@ from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
 from tsuishi.plan.candidates import candidates
 from tsuishi.plan.choice import UsableEnvironments, choose
-from tsuishi.plan.decidable import GpusHere, Situation, Takes, what_claims_take
+from tsuishi.plan.decidable import Situation, Takes, gpus_here, what_claims_take
 from tsuishi.plan.outline import Outline, environments_in, outline
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.claims import all_reach
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
@@ -67,6 +66,9 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     only: nothing of the plan is done, so that other processes may build and measure.
     """
     chosen, builds = _chosen(session, to_run=True, only=only)
+    for environment in chosen.environments:
+        if not environment.pinned:  # it alone knows its framework, on which its questions depend
+            session.builder.enter(environment, session.screen.say)
     outlined = outline_run(session, chosen.environments)
     by_name = session.choice.environments
     needed = chosen.environments if by_name else environments_in(outlined, chosen.environments)
@@ -76,7 +78,7 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     left_out = {**chosen.left_out, **later}
     print_builds(session.screen, wanted, left_out)
     lines.print_outline(session.screen, outlined, session.clock, session.history)
-    print_claims(session, chosen.environments, outlined)
+    print_claims(session, [each.environment for each in outlined.matrix.possible], outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
     if session.nodes:
@@ -101,6 +103,7 @@ def outline_run(
     if ready is None:
         built = {environment.name: session.builder.find(environment) for environment in environments}
         ready = {name: environment for name, environment in built.items() if environment}
+    environments = [ready[each.name].as_built if each.name in ready else each for each in environments]
     cells = measurable(session, environments, ready)
     builds = plan_builds(session.builder, environments, session.history)
     # On a cluster, time counts from the first job: all is built before it.
@@ -122,7 +125,7 @@ def outline_run(
 
 
 def measurable(session: Session, environments: Sequence[Environment], ready: Mapping[str, Ready]) -> Matrix:
-    """All that could be measured in these environments. The `ready` environments are asked which cases they cannot run.
+    """All that could be measured in these environments. Those that are ready are asked which cases they cannot run.
 
     Raises UserError where nothing can be measured.
     """
@@ -134,7 +137,9 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
     everything = matrix({})
     if not everything.first:
         raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
-    return matrix({name: _unsupported(session, environment, everything) for name, environment in ready.items()})
+    to_build = [environment for environment in environments if environment.name not in ready]
+    asked = {name: _unsupported(session, environment, everything) for name, environment in ready.items()}
+    return matrix({**trials.too_early(session.words, to_build, everything), **asked})
 
 
 def _heating_s(session: Session, cells: Matrix) -> float:
@@ -157,7 +162,8 @@ def questions(session: Session, matrix: Matrix, compares: bool = True) -> list[P
         named = [suite for suite in chosen if not suite.default]
         by_suite = {suite.name: () for suite in named if all(each.kind == "cases" for each in suite.questions)}
         sources = ()
-    return candidates(session.words, by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
+    hardware = gpus_here(session.nvml)
+    return candidates(session.words, by_suite, sources, matrix.possible, hardware, _shows_accuracy(session))
 
 
 def _shows_accuracy(session: Session) -> bool:
@@ -171,16 +177,13 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
     )
     sources = read_sources(session.checkout.published, session.words, tables=False)
-    memory = [gpu["memory_mib"] / 1024 for gpu in session.nvml.describe() if gpu["memory_mib"]]
-    links = {(*link["gpus"],): link["peer_to_peer"] for link in session.nvml.links()}
-    indices = [gpu.index for gpu in session.nvml.gpus]
-    reach = {count: all_reach(links, indices[:count]) for count in range(len(indices) + 1)}
+    hardware = gpus_here(session.nvml)
     situation = Situation(
-        GpusHere(len(session.nvml), min(memory, default=None), reach),
+        hardware,
         frozenset(environment.framework for environment in environments),
         frozenset(suite.name for suite in select_suites(session.checkout.suites, session.choice.suites)),
         (*outlined.asked, *outlined.others),
-        candidates(session.words, {}, sources, larger.possible, len(session.nvml), accuracy=True),
+        candidates(session.words, {}, sources, larger.possible, hardware, accuracy=True),
         Counter(trial.cell for trial in outlined.trials),
     )
     takes = what_claims_take(sources, situation)
@@ -208,9 +211,8 @@ def _of_other_suites(
     choice = replace(session.choice, suites=tuple(dict.fromkeys(itertools.chain(*suites.values()))))
     matrix = trials.matrix(choice, session.checkout, environments, session.nvml, session.history)
     seconds: dict[tuple[str, str], float] = {}
-    for question in candidates(
-        session.words, {}, sources, matrix.possible, len(session.nvml), _shows_accuracy(session)
-    ):
+    hardware = gpus_here(session.nvml)
+    for question in candidates(session.words, {}, sources, matrix.possible, hardware, _shows_accuracy(session)):
         of_trials = LOOKS[0] * sum(matrix.first[cell].expected_s for cell in question.cells)
         key = question.source, question.claim
         seconds[key] = max(of_trials, seconds.get(key, 0.0))

@@ -19,7 +19,7 @@ from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.candidates import RunnableCases
 from tsuishi.plan.choice import Choice
-from tsuishi.specs.case import Case
+from tsuishi.specs.case import PROTOCOL, Case
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.experiment import ScriptOrder
 from tsuishi.specs.questions import MatrixCell
@@ -100,7 +100,7 @@ def matrix(
             profile = suite.profile(choice.profile)
             limits = (len(nvml), choice.nodes)
             for trial in first_trials(suite, environment, accelerator, choice, *limits, checkout.suites):
-                expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
+                expected_s = expected_by(history, trial, data)
                 why_not = reasons.get(trial.case_id, "")
                 known = {"expected_s": 0.0 if why_not else expected_s, "forced": forced, "unsupported": why_not}
                 first[trial.cell] = trial.model_copy(update=known)
@@ -108,6 +108,17 @@ def matrix(
                 cases[trial.case_id] = trial.case
         possible.append(RunnableCases(environment, accelerator, cases, reasons))
     return Matrix(first, repetitions, tuple(possible))
+
+
+def too_early(words: Vocabulary, environments: Iterable[Environment], everything: Matrix) -> Refused:
+    """The cases that environments are known to refuse before they are built, as their releases are too early."""
+    releases = {each.name: (each.framework, each.release) for each in environments}
+    refused: dict[str, dict[str, str]] = {name: {} for name in releases}
+    for cell, trial in everything.first.items():
+        known = releases.get(cell.environment)
+        if known and (why := words.not_yet(trial.case.values, *known)):
+            refused[cell.environment][cell.case_id] = why
+    return refused
 
 
 def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
@@ -136,11 +147,14 @@ def history_name(trial: PlannedTrial, data: Mapping[str, str] | None) -> str:
 
 def history_kinds(trial: PlannedTrial) -> tuple[str, ...]:
     """The kinds of work in the history that a trial belongs to, the narrowest first."""
-    return (
-        f"trial {trial.environment} {trial.case.suite}",
-        f"trial {trial.environment}",
-        "trial",
-    )
+    on = trial.accelerator
+    return f"trial {trial.environment} {on} {trial.case.suite}", f"trial {trial.environment} {on}", f"trial {on}"
+
+
+def expected_by(history: History, trial: PlannedTrial, data: Mapping[str, str] | None) -> float:
+    """The expected seconds of a trial here. The guess of a trial on GPUs is no matter of the CPU."""
+    name, scales = history_name(trial, data), trial.accelerator == "cpu"
+    return history.expected_s(name, trial.guess_s, history_kinds(trial), scales=scales)
 
 
 def scatter_name(environment: str, accelerator: str, suite: str, protocol: str, quantity: str) -> str:
@@ -185,12 +199,16 @@ def first_trials(
     gpus: the number of GPUs of a node. nodes: the most nodes of a case. None: there is no limit. suites: the folder of
     the suite's file.
     """
-    profile = suite.profile(choice.profile)
-    settings = profile.settings_for(accelerator).model_dump()
+    profile, expect = suite.profile(choice.profile), environment.expect
+    of_profile = profile.settings_for(accelerator)
     for case, group in suite.cases(choice.profile, accelerator, gpus, nodes):
-        guess_s = environment.expect.startup_s + group.expected_s(
-            choice.profile, case.batch_size or 0, environment.expect.slowdown
-        )
+        of_group = group.settings.get(choice.profile)
+        settings = profile.settings_for(accelerator, of_group) if of_group else of_profile
+        if accelerator == "cuda":
+            guess_s = group.expected_on_cuda_s(choice.profile, case.values[PROTOCOL], settings)
+        else:
+            of_case_s = group.expected_s(choice.profile, case.batch_size or 0, expect.slowdown)
+            guess_s = expect.startup_s + of_case_s
         trial_id = TrialId(trial_slug(case, suite.words), environment.name, repetition=1)
         yield PlannedTrial(
             trial_id=str(trial_id),
@@ -200,7 +218,7 @@ def first_trials(
             accelerator=accelerator,
             repetition=trial_id.repetition,
             workload=suite.workload,
-            settings=settings,
+            settings=settings.model_dump(),
             timeout_s=choice.timeout_s or profile.timeout_s,
             expected_s=guess_s,
             guess_s=guess_s,

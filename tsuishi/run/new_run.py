@@ -26,7 +26,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_record import OriginalRun
 from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import create
-from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
+from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.trial_id import is_name
 
 
@@ -59,7 +59,7 @@ def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
 
 def _asked(session: Session, plan: Plan, ready: Mapping[str, Ready]) -> Outline:
     """What can be measured in the environments, now that they are there and say what they can run."""
-    outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
+    outlined = outline_run(session, plan.environments, ready)
     if tuple(question.id for question in outlined.asked) != plan.questions:
         session.screen.say("now that the environments are there and say what they can run:")
         print_questions(session.screen, outlined)

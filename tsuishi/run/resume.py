@@ -28,7 +28,7 @@ from tsuishi.results.directory import RunDirectory, open_to_resume
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
-from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
+from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.environment import Accelerator, Environment, select_environments
 from tsuishi.specs.suite import Profile, select_suites
 from tsuishi.specs.trial_id import TrialId
@@ -92,7 +92,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
         if not session.is_limited:
             measuring.finish(planned, left)
         else:
-            matrix = measurable(session, [as_built(environment) for environment in ready.values()], ready)
+            matrix = measurable(session, [environment.as_built for environment in ready.values()], ready)
             known = {question.id for question in recorded.questions}
             others = [question for question in questions(session, matrix) if question.id not in known]
             measuring.deepen(matrix, recorded.questions, others, planned, left)
@@ -162,7 +162,7 @@ def refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> 
 def refuse_other_gpus(session: Session, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
     """Raise UserError where this machine's GPUs cannot run the trials left for GPUs, forced trials excepted."""
     for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
-        environment = as_built(ready[name])
+        environment = ready[name].as_built
         if refusal := why_not_run(session.builder, session.checkout, _ON_GPUS, session.nvml, environment):
             raise UserError(f"{name} cannot be used here any more: {refusal}")
 
@@ -268,6 +268,5 @@ def _first_trials(session: Session, environment: Environment, accelerator: Accel
     suites = session.checkout.suites
     for suite in select_suites(suites, session.choice.suites):
         for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, None, suites):
-            name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
-            expected_s = session.history.expected_s(name, trial.guess_s, kinds)
+            expected_s = trials.expected_by(session.history, trial, session.data_record)
             yield trial.model_copy(update={"expected_s": expected_s, "forced": forced})

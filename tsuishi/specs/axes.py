@@ -101,6 +101,8 @@ class Axis(toml.Spec):
     is_data: bool = False
     # The frameworks that read the variables, by the names of suites/workloads/frameworks; empty: all.
     read_by: tuple[str, ...] = ()
+    # By value, the first release of each framework that has it: earlier releases are known to refuse it.
+    since: dict[str, dict[str, Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]]] = {}
     # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
     levels: dict[str, str] = {}
     # Values that a printed number may have without saying so, in the order in which they are tried.
@@ -117,6 +119,7 @@ class Axis(toml.Spec):
         if self.is_cpus and (self.variables or not self.is_number):
             raise ValueError(f"axis '{self.name}': is_cpus: the number of CPUs is a whole number, and no variable")
         named = {"usual": (self.usual,) if self.usual is not None else (), "unsaid": self.unsaid}
+        named["since"] = tuple(self.since)
         for key, values in named.items():
             if problem := next(filter(None, map(self.problem, values)), ""):
                 raise ValueError(f"axis '{self.name}': {key}: {problem}")

@@ -11,6 +11,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from packaging.version import Version
+
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.files import read_json
@@ -107,6 +109,14 @@ class Vocabulary:
     def is_on_cpu(self, case: Mapping[str, Any]) -> bool:
         """Whether a case computes on the CPU in every environment."""
         return any(case[name] in axis.on_cpu for name, axis in self.axes.items() if name in case)
+
+    def not_yet(self, case: Mapping[str, Any], framework: str, release: str) -> str:
+        """Why a release of a framework is known to refuse a case: it appeared before a value. Empty where it is not."""
+        for name, axis in self.axes.items():
+            first = axis.since.get(str(case.get(name)), {}).get(framework)
+            if first and Version(release) < Version(first):
+                return f"{name} {case[name]!r}: {framework} {release} has none ({first} and newer do)"
+        return ""
 
     def known_axis(self, name: str) -> None:
         """Raise ValueError where files cannot give this axis to a case."""

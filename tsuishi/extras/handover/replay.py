@@ -38,7 +38,6 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import OriginalRun, RunRecord
 from tsuishi.results.verification import verify
-from tsuishi.run.measuring import as_built
 from tsuishi.run.new_run import require_name, run_of_outline
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
 from tsuishi.specs.environment import COMPATIBILITY, Environment, find_environment
@@ -253,7 +252,7 @@ def measure(planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirect
 def _outline(planned: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:
     if planned.session.clock.within_s is None:
         return Outline(Matrix({}, {}, ()), asked, (), planned.trials, Costs({}, {}, 1))
-    matrix = measurable(planned.session, [as_built(environment) for environment in ready.values()], ready)
+    matrix = measurable(planned.session, [environment.as_built for environment in ready.values()], ready)
     return Outline(matrix, asked, (), (), Costs({}, {}, 1))
 
 
