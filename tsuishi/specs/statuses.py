@@ -39,6 +39,8 @@ STATUSES: Mapping[str, Status] = {
         Status(EXCLUDED, {"en": "excluded", "ja": "除外"}),
     )
 }
+# The statuses of cases that a machine or an environment has not: claims are judged without them.
+NO_CASE = (OUT_OF_MEMORY, UNSUPPORTED)
 # The statuses that the record of a trial can have.
 RECORDED = tuple(name for name in STATUSES if name not in (MISSING, EXCLUDED))
 

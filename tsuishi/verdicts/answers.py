@@ -15,7 +15,7 @@ from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, look_at
 from tsuishi.specs.source import Epochs
-from tsuishi.specs.statuses import MISSING, OK
+from tsuishi.specs.statuses import MISSING, NO_CASE, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import Decision, Hypothesis, p_values
@@ -209,13 +209,14 @@ def _judgement(judgements: Sequence[Judgement], answer: Answer) -> Judgement | N
 
 
 def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
+    if answer.asked.claim:
+        if judgement and judgement.verdict not in ("inconclusive", "not tested"):
+            return "answered"
+        return "cannot be answered" if {*answer.lacking} - {*NO_CASE} else "open"
     if answer.lacking or answer.no_ratio:
         return "cannot be answered"
     if answer.asked.compares:
         return "answered" if decision and (decision.holds or decision.against) else "open"
-    if answer.asked.claim:
-        undecided = judgement is None or judgement.verdict in ("inconclusive", "not tested")
-        return "open" if undecided else "answered"
     # A measurement is a number, in which nothing is open once it is there.
     enough = 1 if answer.asked.kind == "measurement" else FEWEST_TRIALS
     return "answered" if answer.trials >= enough else "open"

@@ -15,7 +15,7 @@ from tsuishi.estimates.intervals import CONFIDENCE, Contrast, Region
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Bounds, Check, Verdict
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
-from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
+from tsuishi.specs.statuses import OK, OUT_OF_MEMORY, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.family import Decision, Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
@@ -32,6 +32,14 @@ class Absent(NamedTuple):
     statuses: tuple[str, ...] = ()
     without_ratio: tuple[str, float] | None = None
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether every trial ran out of memory: on this machine there is no such case, for claims about other things.
+
+        All other cases without a number might be the exception to a claim.
+        """
+        return {*self.statuses} == {OUT_OF_MEMORY}
+
 
 @dataclass(frozen=True)
 class CheckResult:
@@ -42,7 +50,8 @@ class CheckResult:
     `summary`: the comparison (or the mean of several) that decides, the least favourable for "all", the most favourable
     for "some"; None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
     `absent`: cases that belong to the check and have no number. Without them nothing can hold for "all", nor be refuted
-    for "some", and a mean over them is another mean. `counted`: for presence, the trials of all cases together.
+    for "some", and a mean over them is another mean; those that are too large for the memory are only named. `counted`:
+    for presence, the trials of all cases together.
     """
 
     check: Check
@@ -77,8 +86,9 @@ def evaluate(check: Check, findings: Sequence[Finding], complete: bool = False) 
     contrasts = [element.contrast for element in (averaged(check, elements) if check.over else elements)]
     # The sign of a gap is that of its estimate.
     signs = 2 if check.kind == "shrinks" else 1
-    can_hold = not absent or check.every == "some"
-    can_fall = not absent or (check.every == "all" and not check.over)
+    is_whole = all(each.is_too_large for each in absent)
+    can_hold = is_whole or check.every == "some"
+    can_fall = is_whole or (check.every == "all" and not check.over)
     return CheckResult(
         check,
         tuple(elements),

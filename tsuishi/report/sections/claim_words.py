@@ -170,7 +170,13 @@ def sentence(judgement: Judgement) -> str:
             "{fewest}).",
             found="; ".join(map(_result_text, outcomes)), trials=judgement.trials, fewest=FEWEST_TRIALS,
         )  # fmt: skip
-    return prose(_explained(outcome, judgement.level) for outcome in outcomes)
+    return prose([*(_explained(outcome, judgement.level) for outcome in outcomes), _too_large_text(outcomes)])
+
+
+def _too_large_text(outcomes: Iterable[CheckResult]) -> str:
+    """The cases that ran out of memory, and are none of the claim here; empty where there are none."""
+    cases = [selection_text(absent.axes) for each in outcomes for absent in each.absent if absent.is_too_large]
+    return t("Without cases that ran out of memory: {cases}.", cases="; ".join(dict.fromkeys(cases))) if cases else ""
 
 
 def _result_text(outcome: CheckResult) -> str:
@@ -192,8 +198,9 @@ def _explained(outcome: CheckResult, level: float) -> str:
             what=fields["what"], found=found, count=FEWEST_TRIALS,
         )  # fmt: skip
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
-    if outcome.absent and outcome.p_hold > level and outcome.p_against > level:
-        absent = "; ".join(dict.fromkeys(map(_absent_text, outcome.absent)))
+    lacking = [absent for absent in outcome.absent if not absent.is_too_large]
+    if lacking and outcome.p_hold > level and outcome.p_against > level:
+        absent = "; ".join(dict.fromkeys(map(_absent_text, lacking)))
         return t("{what}: {found}. It needs cases that have no number: {absent}.", absent=absent, **fields)
     if outcome.p_hold <= level:
         return t("{what}: {found}, entirely {hold}, where the claim holds.", **fields)

@@ -112,7 +112,7 @@ class Questions:
         """The answer in a sentence or two."""
         if answer.no_ratio:
             return self._without_ratio(answer)
-        if answer.lacking:
+        if answer.lacking and answer.state == "cannot be answered":
             return t("a case of this question is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
         if answer.asked.compares:
             return self._compared(answer)
