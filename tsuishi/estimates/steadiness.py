@@ -36,7 +36,7 @@ class TrialTime(NamedTuple):
 
 
 class SessionChange(NamedTuple):
-    """The change of step times in an environment from the first to the last trial of a session: 0.05 is 5 % longer.
+    """The change of step times in an environment from the first to the last trial of a case: 0.05 is 5 % longer.
 
     low, high: of its 95 % interval. p: how often so much is seen where nothing changes.
     """
@@ -85,12 +85,13 @@ def _change(session: str, column: str, times: Sequence[TrialTime]) -> Iterator[S
         return
     slope = float((weights * x * y).sum()) / spread
     error = math.sqrt(float((weights * (y - slope * x) ** 2).sum()) / freedom / spread)
-    began = [time.began_s for several in cases.values() for time in several]
-    lasted = max(began) - min(began)
+    # A run measures its questions one after the other: nothing is known of a longer time than that of a case.
+    began = [[time.began_s for time in several] for several in cases.values()]
+    lasted = max(max(of_case) - min(of_case) for of_case in began)
     reach = student(freedom, CONFIDENCE) * error
     p = 2 * float(special.stdtr(freedom, -abs(slope) / error)) if error else float(slope == 0)
     change, low, high = (math.expm1(lasted * (slope + side * reach)) for side in (0, -1, 1))
-    yield SessionChange(session, column, len(began), change, low, high, p)
+    yield SessionChange(session, column, sum(map(len, began)), change, low, high, p)
 
 
 def _centred(values: Sequence[float]) -> np.ndarray:

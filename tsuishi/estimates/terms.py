@@ -19,10 +19,10 @@ _POOLED = ["suite", "protocol", "column", "quantity"]
 
 
 class Round(NamedTuple):
-    """The round in which a trial was measured: a session (a call that measures), and the trial's repetition."""
+    """The round in which a trial was measured: a session (a call that measures), and the number of the round in it."""
 
     session: str
-    repetition: int
+    number: int
 
 
 # By (case id, column, quantity).

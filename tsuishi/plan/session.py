@@ -30,8 +30,9 @@ if TYPE_CHECKING:  # a command imports only what it uses
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
-# A GPU takes about a minute to reach the clocks and temperatures of long work; it may take this share of the time.
-_HEAT_GPU_S, _HEAT_SHARE = 60.0, 0.1
+# A GPU takes about a minute to reach the clocks and temperatures of long work; it may take this share of the time. Each
+# trial warms its own device, and the rest of a drift cancels in comparisons, as their sides alternate.
+_HEAT_GPU_S, _HEAT_SHARE = 60.0, 0.03
 # Seconds from a command to its first trial, where nothing has to be built.
 _STARTS_IN_S = 10.0
 

@@ -1,6 +1,6 @@
 """Chooses the questions for a given time, by the worth of their answers per second. Pure functions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +10,8 @@ from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 BETWEEN_S = 0.3
 # A plan leaves time for so many trials of each comparison; for more questions it would not (docs/method.md).
 _WANTED = LOOKS[1]
-# The most main questions of a plan, and the fewest for which it leaves time for _WANTED trials.
+# The most main questions of a plan, beside claims that the machine can judge, and the fewest for which it leaves time
+# for _WANTED trials.
 MOST_MAIN = 6
 _FEWEST_MAIN = 3
 # The worth of a question is multiplied by this for each environment in which it is chosen already.
@@ -49,10 +50,11 @@ class QuestionChoice(NamedTuple):
 
     def counts(self) -> dict[MatrixCell, int]:
         """The number of trials by cell."""
-        counts = dict.fromkeys((cell for question in self.further for cell in question.cells), LOOKS[0])
-        for question in self.questions:
-            for cell in question.cells:
-                counts[cell] = max(counts.get(cell, 0), _target(question, self.trials))
+        counts: dict[MatrixCell, int] = {}
+        for questions, trials in ((self.further, LOOKS[0]), (self.questions, self.trials)):
+            for question in questions:
+                for cell in question.cells:
+                    counts[cell] = max(counts.get(cell, 0), _target(question, trials))
         return counts
 
 
@@ -89,14 +91,19 @@ def _beside(
     made = {*environments, *(name for question in chosen.questions for name in question.environments)}
     spent_s = costs.measuring_s(counted)
     rest = [question for question in candidates if question not in chosen.questions]
-    return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
+    left_s -= spent_s
+    return _greedy(rest, costs, left_s, LOOKS[0], made, counted, most=len(rest), before=chosen.questions)
 
 
 def next_questions(
-    candidates: Sequence[PlannedQuestion], costs: Costs, left_s: float, done: Mapping[MatrixCell, int]
+    candidates: Sequence[PlannedQuestion],
+    costs: Costs,
+    left_s: float,
+    done: Mapping[MatrixCell, int],
+    asked: Sequence[PlannedQuestion] = (),
 ) -> tuple[PlannedQuestion, ...]:
-    """The next questions when all others are answered, with three trials for a cell. `done`: trials so far, by cell."""
-    return _greedy(candidates, costs, left_s, LOOKS[0], (), done)
+    """The next questions after those that are `asked`, with three trials for a cell. `done`: trials so far, by cell."""
+    return _greedy(candidates, costs, left_s, LOOKS[0], (), done, before=asked)
 
 
 class Extension(NamedTuple):
@@ -117,9 +124,10 @@ def with_more_time(
     counted, environments, needed = dict(done), set[str](), -spare_s
     left = list(candidates)
     while left and len(extensions) < most:
-        trials = {question.id: _missing(question, counted, _next_look(question, counted)) for question in left}
+        looks = {each.id: next_look(each, min(counted.get(cell, 0) for cell in each.cells)) for each in left}
+        trials = {question.id: _missing(question, counted, looks[question.id]) for question in left}
         priced = {question.id: _price(question, costs, trials[question.id], environments) for question in left}
-        best = max(left, key=lambda question: (question.worth / max(priced[question.id], _LEAST_S), question.id))
+        best = max(left, key=lambda question: rank(question, priced[question.id]))
         left.remove(best)
         needed += priced[best.id]
         environments |= {*best.environments}
@@ -137,25 +145,29 @@ def _greedy(
     environments: Collection[str],
     done: Mapping[MatrixCell, int] | None = None,
     most: int = MOST_MAIN,
+    before: Sequence[PlannedQuestion] = (),
 ) -> tuple[PlannedQuestion, ...]:
-    """Chooses question after question, always that with the most worth per added second, while they fit `left_s`.
+    """Chooses question after question, always that of the highest rank, while they fit `left_s`.
 
     A question that shares cells or environments with the chosen questions adds fewer seconds. `trials`: for a cell of a
-    comparison. `environments`: those that are built in any case. `done`: trials so far, by cell.
+    comparison. `environments`: those that are built in any case. `done`: trials so far, by cell. `most`: of questions;
+    claims that no question is about yet are chosen beyond it. `before`: the questions that are chosen already.
     """
     chosen: list[PlannedQuestion] = []
     made, counted = set(environments), dict(done or {})
     spent_s = costs.building_s(made)
     left = list(candidates)
-    while left and len(chosen) < most and spent_s <= left_s:
+    while left and spent_s <= left_s:
         added = {question.id: _missing(question, counted, _target(question, trials)) for question in left}
         priced = {question.id: _price(question, costs, added[question.id], made) for question in left}
         fitting = [question for question in left if spent_s + priced[question.id] <= left_s]
         if not fitting:
             break
-        best = max(
-            fitting, key=lambda question: (_worth(question, chosen) / max(priced[question.id], _LEAST_S), question.id)
-        )
+        ranks = {question.id: rank(question, priced[question.id], [*before, *chosen]) for question in fitting}
+        best = max(fitting, key=lambda question: ranks[question.id])
+        is_new_claim, *_ = ranks[best.id]
+        if len(chosen) >= most and not is_new_claim:
+            break
         chosen.append(best)
         left.remove(best)
         spent_s += priced[best.id]
@@ -165,19 +177,29 @@ def _greedy(
     return tuple(chosen)
 
 
-def _worth(question: PlannedQuestion, chosen: Sequence[PlannedQuestion]) -> float:
-    """The worth of a question beside the chosen questions."""
-    return question.worth * _AGAIN ** sum(other.stem == question.stem for other in chosen)
+def rank(question: PlannedQuestion, price_s: float, before: Iterable[PlannedQuestion] = ()) -> tuple[bool, float, str]:
+    """The rank of a question among others, the largest first: claims, which this machine can judge, then others.
+
+    Of each, the question with the most worth for its seconds. before: questions that are chosen already. A question
+    that is asked again, of another environment, is worth less, and is no claim that still has to be judged.
+    """
+    again = sum(other.stem == question.stem for other in before)
+    return bool(question.claim) and not again, question.worth * _AGAIN**again / max(price_s, _LEAST_S), question.id
+
+
+def counted_on(question: PlannedQuestion) -> int:
+    """The trials of each cell for which a plan leaves time, where there is enough."""
+    return _target(question, _WANTED)
 
 
 def _target(question: PlannedQuestion, trials: int) -> int:
     """The number of trials for a cell of a question. Only comparisons stay open after the first look."""
-    return trials if question.compares else min(trials, LOOKS[0])
+    return trials if question.compares else min(trials, question.first_look)
 
 
-def _next_look(question: PlannedQuestion, done: Mapping[MatrixCell, int]) -> int:
-    fewest = min(done.get(cell, 0) for cell in question.cells)
-    return next((look for look in LOOKS if look > fewest), fewest)
+def next_look(question: PlannedQuestion, fewest: int) -> int:
+    """The trials of each cell at the next look, from those of the cell with the fewest."""
+    return next((look for look in (question.first_look, *LOOKS) if look > fewest), LOOKS[-1])
 
 
 def _missing(question: PlannedQuestion, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from tsuishi.base.errors import UserError
@@ -12,6 +12,7 @@ from tsuishi.environments.entry import Ready
 from tsuishi.environments.heating import heat
 from tsuishi.environments.self_check import SelfCheckFailed, self_check
 from tsuishi.machine.busy import await_idle
+from tsuishi.plan.lines import brief
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import status_counts
@@ -22,7 +23,6 @@ from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
-from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
@@ -41,6 +41,8 @@ class Measuring:
     # The planned ids of trials that are measured again, as a report excludes them.
     excluded: frozenset[TrialId] = frozenset()
     executor: Executor = LOCAL
+    # The questions that a report would leave open, by the number of trials: of the latest number that was asked about.
+    _open_claims: dict[int, set[str]] = field(default_factory=dict)
 
     def finish(self, planned: Sequence[PlannedTrial], left: Sequence[PlannedTrial]) -> None:
         """Measure the trials of the plan that are `left`: they have no finding yet."""
@@ -87,8 +89,12 @@ class Measuring:
                             progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
                         said.add(name)
 
+            def dropped(question: PlannedQuestion, price_s: float) -> None:
+                progress.waits(f"no time is left for {brief(question)}: about {duration(price_s)}")
+
             more, open_suite = session.choice.repetitions, partial(session.open_suite, self.run.path)
-            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided, more, open_suite))
+            given = (tally, matrix.first, asked, others, seed, left_s)
+            begun.append(Rounds(*given, add, decided, dropped, more, open_suite))
             return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
 
         try:
@@ -137,9 +143,13 @@ class Measuring:
         from tsuishi.verdicts.conclusions import conclude
         from tsuishi.verdicts.evidence import Evidence
 
-        evidence = Evidence([self.run], self._sources, self.session.words)
-        states = {answer.asked.id: answer.state for answer in conclude(evidence).answers}
-        return states.get(asked.id) != "open"
+        trials = len(self.run.finished_folders())
+        if trials not in self._open_claims:
+            evidence = Evidence([self.run], self._sources, self.session.words)
+            open_now = {answer.asked.id for answer in conclude(evidence).answers if answer.state == "open"}
+            self._open_claims.clear()
+            self._open_claims[trials] = open_now
+        return asked.id not in self._open_claims[trials]
 
     def _measure(
         self,
@@ -216,10 +226,3 @@ def check_forced(
         gpus = dict.fromkeys(gpu for trial in trials for gpu in gpus_for(trial, session.nvml.gpus))
         errors[name] = self_check(ready[name], session.checkout, "cuda", tuple(gpus), session.screen.say)
     return errors
-
-
-def as_built(ready: Ready) -> Environment:
-    """The environment with the accelerators that it can really use: a host interpreter may be unable to use GPUs."""
-    if ready.record.cuda_usable or ready.environment.pinned:
-        return ready.environment
-    return ready.environment.model_copy(update={"accelerators": ("cpu",)})

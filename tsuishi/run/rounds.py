@@ -1,15 +1,18 @@
 """Rounds: the choice of the next trial, as long as there is time.
 
-First every chosen case gets a trial, then more, up to three. Then each open question gets trials up to its next look,
-at 6, 12 and 24 trials. Then further questions follow. At last all cases of a suite get whole rounds up to their next
-look, where an extra asks for them. A run ends between trials: a trial starts only if it fits.
+One question after the other gets its trials up to its next look, in rounds over its cells: that with the most worth for
+its seconds first. The main questions come first, each up to the trials that the plan has counted on. Then further
+questions are named, and those that are open go on, to 6, 12 and 24 trials. At last all cases of a suite get whole
+rounds up to their next look, where an extra asks for them. A question begins only if all of its trials fit, at the pace
+of the trials so far; and a trial only if it fits.
 """
 
 import random
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.plan.worth import BETWEEN_S, Costs, next_questions
+from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.statuses import is_finding
@@ -17,6 +20,12 @@ from tsuishi.specs.trial_id import TrialId
 
 # A trial has to fit in the time even if it takes so many times its expected duration.
 _MARGIN = 1.1
+# The latest trials that show the pace, and the fewest that show one.
+_LATEST, _FEWEST = 5, 2
+# A look that decides nothing makes a question worth so much less.
+_UNDECIDED = 0.5
+# The looks at claims that come before other questions.
+_LOOKS_OF_CLAIMS = 2
 
 
 class Rounds:
@@ -26,7 +35,8 @@ class Rounds:
 
     first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
     questions and trials that are added to the plan, before they are measured. decided: gets a question when it has
-    reached a look and needs no more trials. open_suite: gives the suite whose cases all need one more look, or nothing.
+    reached a look and needs no more trials. dropped: gets a main question that fits no longer, before it has cost
+    anything, with its seconds. open_suite: gives the suite whose cases all need one more look, or nothing.
     """
 
     def __init__(
@@ -39,6 +49,7 @@ class Rounds:
         left_s: Callable[[], float],
         planned: Callable[[Sequence[PlannedQuestion], Sequence[PlannedTrial]], None],
         decided: Callable[[PlannedQuestion], None] = lambda asked: None,
+        dropped: Callable[[PlannedQuestion, float], None] = lambda asked, price_s: None,
         repetitions: int | None = None,
         open_suite: Callable[[], str] = lambda: "",
     ) -> None:
@@ -50,25 +61,30 @@ class Rounds:
         self._left_s = left_s
         self._planned = planned
         self._decided = decided
+        self._dropped = dropped
         self._repetitions = repetitions or 0
         self._open_suite = open_suite
-        # The duration of every trial of this session, divided by its expected duration.
-        self._pace: list[float] = []
+        # Of the trials of this session: their durations by cell; by environment, these divided by the expected ones.
+        self._took: dict[MatrixCell, list[float]] = {}
+        self._pace: dict[str, list[float]] = {}
         self._run_here = 0
         self.spent_s = 0.0
         self._known: set[TrialId] = set()
+        # The ids of questions that were dropped, and of those whose step measured nothing.
+        self._named: set[str] = set()
+        self._stuck: set[str] = set()
 
     def __iter__(self) -> Iterator[PlannedTrial]:
         """The trials to run. The caller runs each trial before it asks for the next."""
-        for look, questions in self._steps():
-            yield from self._to(look, questions)
+        for look, questions, is_whole in self._steps():
+            yield from self._to(look, questions, is_whole)
 
     def batches(self, left_s: Callable[[], float]) -> Iterator[list[PlannedTrial]]:
         """The trials to run, in batches. The caller runs all of a batch before it asks for the next.
 
         left_s: gives the seconds in which a trial may begin; the seconds for all trials are those of many at once.
         """
-        for look, questions in self._steps():
+        for look, questions, _ in self._steps(at_once=True):
             self._plan(look, questions)
             for numbers in ([1], range(2, look + 1)):  # the first tells which cells have no numbers
                 batch = self._batch(questions, look, numbers, left_s())
@@ -87,30 +103,96 @@ class Rounds:
             reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
             for trial in self._round(self._answerable(reachable), number):
                 expected_s = self.expected_s(trial) * _MARGIN
-                if not self._is_dead(trial) and expected_s <= min(longest_s, left_s / trial.case.nodes):
+                if not self._is_dead(trial.cell) and expected_s <= min(longest_s, left_s / trial.case.nodes):
                     batch.append(trial)
                     left_s -= expected_s * trial.case.nodes
         return batch
 
-    def _steps(self) -> Iterator[tuple[int, Sequence[PlannedQuestion]]]:
-        """The looks to reach, with their questions. The caller runs the trials of each before it asks for the next."""
-        yield LOOKS[0], self.asked
-        while True:
-            before = self._run_here
-            if going := self._affordable():
-                yield self._next_look(going), going
-            if self._run_here > before:
-                continue
-            more = self._further()
-            if not more:
-                if self._repetitions > LOOKS[0]:
-                    yield self._repetitions, self.asked
-                yield from self._whole_looks()
-                return
-            self.asked += more
-            yield LOOKS[0], more
+    def _steps(self, at_once: bool = False) -> Iterator[tuple[int, Sequence[PlannedQuestion], bool]]:
+        """The looks to reach, with their questions, and whether a look counts only as a whole.
 
-    def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion]]]:
+        The caller runs the trials of each before it asks for the next. at_once: of all questions that fit; else of a
+        single one.
+        """
+        while step := self._next(at_once):
+            before = self._run_here
+            yield *step, True
+            if self._run_here == before:
+                self._stuck |= {question.id for question in step[1]}
+        begun = [question for question in self.open_questions() if self._has_begun(question)]
+        if before_first := [question for question in begun if self.tally.fewest(question) < question.first_look]:
+            yield LOOKS[0], before_first, False
+        if self._repetitions > LOOKS[0]:
+            yield self._repetitions, self.asked, False
+        yield from self._whole_looks()
+
+    def _next(self, at_once: bool) -> tuple[int, Sequence[PlannedQuestion]] | None:
+        """The next look, with its questions; None where no question fits.
+
+        Of the main questions as long as the plan has counted on it; then of all, with further questions.
+        """
+        counted_on_now = [question for question in self._open() if self._is_counted_on(question)]
+        if step := self._best(counted_on_now, at_once):
+            return step
+        has_more = not any(not question.main for question in self.asked) and self._name_further()
+        while True:
+            if step := self._best(self._open(), at_once):
+                return step
+            if not (has_more or self._name_further()):
+                return None
+            has_more = False
+
+    def _open(self) -> list[PlannedQuestion]:
+        return [question for question in self.open_questions() if question.id not in self._stuck]
+
+    def _is_counted_on(self, question: PlannedQuestion) -> bool:
+        return question.main and self._next_look(question) <= counted_on(question)
+
+    def _best(
+        self, questions: Sequence[PlannedQuestion], at_once: bool
+    ) -> tuple[int, Sequence[PlannedQuestion]] | None:
+        """The next look of the question of the highest rank that fits; at_once: with all that fit beside it."""
+        counted = self.tally.counts()
+        looks = {question.id: self._next_look(question) for question in questions}
+        priced = {question.id: self._price(question, counted, looks[question.id]) for question in questions}
+
+        def order(question: PlannedQuestion) -> tuple[bool, bool, float, str]:
+            undecided = sum(look < looks[question.id] for look in LOOKS)
+            is_claim, worth, name = rank(question, priced[question.id])
+            comes_first = question.main and not undecided, is_claim and undecided < _LOOKS_OF_CLAIMS
+            return *comes_first, worth * _UNDECIDED**undecided, name
+
+        ordered = sorted(questions, key=order, reverse=True)
+        fitting = self._fitting(ordered, lambda question: looks[question.id])
+        self._drop((question for question in ordered if question not in fitting), priced)
+        if not fitting:
+            return None
+        look = looks[fitting[0].id]
+        return look, [question for question in fitting if looks[question.id] == look] if at_once else fitting[:1]
+
+    def _drop(self, questions: Iterable[PlannedQuestion], priced: Mapping[str, float]) -> None:
+        """Name the main questions that have no trial and fit no longer, each once."""
+        for question in questions:
+            too_long = priced[question.id] * _MARGIN > self._left_s()
+            if question.main and too_long and not self._has_begun(question) and question.id not in self._named:
+                self._named.add(question.id)
+                self._dropped(question, priced[question.id])
+
+    def _has_begun(self, question: PlannedQuestion) -> bool:
+        return any(self.tally.trials(cell) for cell in question.cells)
+
+    def _name_further(self) -> bool:
+        """Add the next questions for which there is time to the plan; whether there are any."""
+        left_s = self._left_s() / _MARGIN
+        chosen = next_questions(self._others, self.costs(), left_s, self.tally.counts(), self.asked)
+        self._others = [question for question in self._others if question not in chosen]
+        more = [question for question in chosen if not self.tally.is_dead(question)]
+        if more:
+            self.asked += more
+            self._planned(more, ())
+        return bool(more)
+
+    def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion], bool]]:
         """The further looks at all cases of the open suite, as long as there is time for all of them."""
         for look in LOOKS[1:]:
             suite = self._open_suite()
@@ -118,15 +200,18 @@ class Rounds:
             questions = [question for question in self.asked if cells.intersection(question.cells)]
             if not questions or len(self._fitting(questions, lambda question: look)) < len(questions):  # noqa: B023
                 return
-            yield look, questions
+            yield look, questions, False
 
     def expected_s(self, trial: PlannedTrial) -> float:
-        """The seconds that a trial will take, at this session's pace."""
+        """The seconds that a trial will take: as its cell did in this session, or at this session's pace."""
         if trial.unsupported:
             return 0.0
-        recent = sorted(self._pace[-5:])
-        pace = recent[len(recent) // 2] if len(recent) >= 3 else 1.0
-        return trial.expected_s * pace + BETWEEN_S
+        if took := self._took.get(trial.cell):
+            return statistics.median(took) + BETWEEN_S
+        everywhere = [pace for of_environment in self._pace.values() for pace in of_environment[-_LATEST:]]
+        here = self._pace.get(trial.environment, [])[-_LATEST:]
+        known = next((paces for paces in (here, everywhere) if len(paces) >= _FEWEST), [1.0])
+        return trial.expected_s * statistics.median(known) + BETWEEN_S
 
     def open_questions(self) -> list[PlannedQuestion]:
         """The questions that more trials could answer."""
@@ -138,21 +223,24 @@ class Rounds:
         """The costs of trials at this session's pace; environments cost nothing, as all of them are built."""
         return Costs({cell: self.expected_s(trial) for cell, trial in self._first.items()}, {})
 
-    def _to(self, look: int, questions: Sequence[PlannedQuestion]) -> Iterator[PlannedTrial]:
+    def _to(self, look: int, questions: Sequence[PlannedQuestion], is_whole: bool) -> Iterator[PlannedTrial]:
         """The trials of rounds over the cells of these questions, until each cell has `look` trials.
 
-        The first round has all questions; later rounds have the questions that can reach the look in time, or all
-        questions, if none can.
+        is_whole: they end where the look is out of reach by now, as others may fit; else each trial is run that fits.
         """
         self._plan(look, questions)
         for number in range(1, look + 1):
-            reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
-            for trial in self._round(self._answerable(reachable), number):
-                if self._is_dead(trial) or not self._fits(trial):
+            for trial in self._round(self._answerable(questions), number):
+                if is_whole and not any(self._reaches(question, look) for question in questions):
+                    return
+                if self._is_dead(trial.cell) or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
                 self._learn(trial)
+
+    def _reaches(self, question: PlannedQuestion, look: int) -> bool:
+        return self.tally.fewest(question) >= look or bool(self._fitting([question], lambda question: look))
 
     def _answerable(self, questions: Sequence[PlannedQuestion]) -> list[PlannedQuestion]:
         """The questions without those that have no ratio, whatever their trials."""
@@ -165,8 +253,8 @@ class Rounds:
         self._known |= {trial.id for trial in new}
         self._planned(questions, new)
 
-    def _is_dead(self, trial: PlannedTrial) -> bool:
-        return self.tally.of.get(trial.cell, CellTally()).is_dead
+    def _is_dead(self, cell: MatrixCell) -> bool:
+        return self.tally.of.get(cell, CellTally()).is_dead
 
     def _fitting(
         self, questions: Sequence[PlannedQuestion], look_of: Callable[[PlannedQuestion], int]
@@ -198,8 +286,10 @@ class Rounds:
 
     def _learn(self, trial: PlannedTrial) -> None:
         record = self.tally.read(trial.id)
-        if record and is_finding(record.status) and record.duration_s and trial.expected_s:
-            self._pace.append(record.duration_s / trial.expected_s)
+        if record and is_finding(record.status) and record.duration_s:
+            self._took.setdefault(trial.cell, []).append(record.duration_s)
+            if trial.expected_s:
+                self._pace.setdefault(trial.environment, []).append(record.duration_s / trial.expected_s)
         self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
         for question in self.asked:
             if self._reaches_a_look(question, trial.cell) and not self.tally.is_open(question):
@@ -210,36 +300,17 @@ class Rounds:
         return (
             cell in question.cells
             and self.tally.trials(cell) == self.tally.fewest(question)
-            and self.tally.fewest(question) in LOOKS
+            and self.tally.fewest(question) in (question.first_look, *LOOKS)
             and not self.tally.is_dead(question)
         )
 
-    def _affordable(self) -> list[PlannedQuestion]:
-        """The open questions that can reach the nearest next look in time, by worth per second."""
-        counted, open_questions = self.tally.counts(), self.open_questions()
-        looks = {question.id: self._next_look([question]) for question in open_questions}
-        priced = {question.id: self._price(question, counted, looks[question.id]) for question in open_questions}
-        ordered = sorted(
-            open_questions, key=lambda question: (-question.worth / max(priced[question.id], 1e-9), question.id)
-        )
-        chosen = self._fitting(ordered, lambda question: looks[question.id])
-        fewest = min((looks[question.id] for question in chosen), default=0)
-        return [question for question in chosen if looks[question.id] == fewest]
-
-    def _next_look(self, questions: Sequence[PlannedQuestion]) -> int:
-        fewest = min(self.tally.fewest(question) for question in questions)
-        return next((look for look in LOOKS if look > fewest), LOOKS[-1])
+    def _next_look(self, question: PlannedQuestion) -> int:
+        return next_look(question, self.tally.fewest(question))
 
     def _price(self, question: PlannedQuestion, counted: Mapping[MatrixCell, int], look: int) -> float:
-        """The seconds until each cell of a question has `look` trials."""
-        cells = [cell for cell in question.cells if cell in self._first]
+        """The seconds until each cell of a question that can have more trials has `look` trials."""
+        cells = [cell for cell in self.tally.live(question) if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
-
-    def _further(self) -> list[PlannedQuestion]:
-        """The next questions for which there is time, when no open question is left that more trials could answer."""
-        chosen = next_questions(self._others, self.costs(), self._left_s() / _MARGIN, self.tally.counts())
-        self._others = [question for question in self._others if question not in chosen]
-        return [question for question in chosen if not self.tally.is_dead(question)]
 
     @property
     def others(self) -> list[PlannedQuestion]:

@@ -13,7 +13,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
 from tsuishi.specs.questions import LOOKS, MAIN, MatrixCell, PlannedQuestion, look_at, share_of_look
 from tsuishi.specs.source import Epochs, Source, epochs_of
-from tsuishi.specs.statuses import OK, is_finding
+from tsuishi.specs.statuses import NO_CASE, OK, is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -32,9 +32,14 @@ class CellTally:
         return len(self.statuses)
 
     @property
+    def last(self) -> str:
+        """The status of the last trial; empty without trials."""
+        return self.statuses[max(self.statuses)] if self.statuses else ""
+
+    @property
     def is_dead(self) -> bool:
         """Whether more trials would bring no number, as the last trial brought none."""
-        return bool(self.statuses) and self.statuses[max(self.statuses)] != OK
+        return self.last not in ("", OK)
 
 
 class Tally:
@@ -56,8 +61,6 @@ class Tally:
         self._words = words
         self._judged = judged
         self._sources = sources
-        # Whether there is a verdict, by question and by the number of trials at the look.
-        self._verdicts: dict[tuple[str, int], bool] = {}
         self.of: dict[MatrixCell, CellTally] = {}
         for folder, trial in run.finished():
             if is_finding(trial.status) and trial.id.planned not in excluded:
@@ -79,12 +82,22 @@ class Tally:
         return {cell: tally.trials for cell, tally in self.of.items()}
 
     def fewest(self, asked: PlannedQuestion) -> int:
-        """The number of trials of the question's cell with the fewest."""
-        return min(self.trials(cell) for cell in asked.cells)
+        """The number of trials of the cell with the fewest, of those of a question that more trials could add to."""
+        return min(self.trials(cell) for cell in self.live(asked) or asked.cells)
+
+    def live(self, asked: PlannedQuestion) -> list[MatrixCell]:
+        """The cells of a question that more trials could add to."""
+        return [cell for cell in asked.cells if cell not in self.of or not self.of[cell].is_dead]
 
     def is_dead(self, asked: PlannedQuestion) -> bool:
-        """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio."""
-        return self.has_no_ratio(asked) or any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
+        """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio.
+
+        A claim is judged without the cells that a machine has not: too large for its memory, or unsupported.
+        """
+        live = self.live(asked)
+        if not asked.claim:
+            return self.has_no_ratio(asked) or len(live) < len(asked.cells)
+        return not live or any(self.of[cell].last not in NO_CASE for cell in asked.cells if cell not in live)
 
     def has_no_ratio(self, asked: PlannedQuestion) -> bool:
         """Whether a comparison has a cell with a value of 0 or less, or without the number that its trials should have.
@@ -102,11 +115,11 @@ class Tally:
         fewest = self.fewest(asked)
         if self.is_dead(asked) or fewest >= LOOKS[-1]:
             return False
-        if fewest < LOOKS[0]:
+        if fewest < asked.first_look:
             return True
         if asked.compares:
             return not self.is_decided(asked)
-        return bool(asked.claim) and not self._has_verdict(asked, fewest)
+        return bool(asked.claim) and not self._judged(asked)
 
     def is_decided(self, asked: PlannedQuestion) -> bool:
         """Whether the trials so far show that the sides of a comparison differ, or that they are alike.
@@ -125,12 +138,6 @@ class Tally:
             return [[value for _, value in sorted(of_cell.items())][: look_at(fewest)] for of_cell in of_cells]
 
         return is_decided(ratio_of(values(asked.of), values(asked.to)), error * share_of_look(fewest))
-
-    def _has_verdict(self, asked: PlannedQuestion, trials: int) -> bool:
-        key = asked.id, trials
-        if key not in self._verdicts:
-            self._verdicts[key] = self._judged(asked)
-        return self._verdicts[key]
 
     def _add(self, folder: Path, trial: TrialRecord) -> None:
         tally = self.of.setdefault(trial.cell, CellTally())

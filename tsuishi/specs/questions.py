@@ -74,8 +74,9 @@ class PlannedQuestion(toml.Spec):
     """A question for certain environments, as run.json keeps it.
 
     `of` and `to` are the cells of the two sides of a comparison. Questions that compare nothing have all cells in `of`.
-    `main`: the first plan named it as a main question, before anything was measured. `plan`: the number of the plan of
-    the run that named it, from 1 on.
+    `of_statuses`: it is decided by the statuses of trials alone, which do not scatter. `main`: the first plan named it
+    as a main question, before anything was measured. `plan`: the number of the plan of the run that named it, from 1
+    on.
     """
 
     id: str
@@ -89,6 +90,7 @@ class PlannedQuestion(toml.Spec):
     to: tuple[MatrixCell, ...] = ()
     source: str = ""
     claim: str = ""
+    of_statuses: bool = False
     main: bool = False
     plan: Annotated[int, Field(ge=1, le=10_000)] = 1
 
@@ -107,6 +109,11 @@ class PlannedQuestion(toml.Spec):
     def stem(self) -> str:
         """The part of its id without the environments."""
         return "/".join(self.id.split("/")[:2])
+
+    @property
+    def first_look(self) -> int:
+        """The trials of each cell that a first answer needs."""
+        return 1 if self.of_statuses else LOOKS[0]
 
     @property
     def compares(self) -> bool:

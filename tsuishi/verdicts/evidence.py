@@ -1,8 +1,9 @@
 """Evidence: all data behind a report, read once. All other parts of a report are views of it."""
 
 import math
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache, cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -143,19 +144,43 @@ class Evidence:
         return names
 
     @cached_property
+    def gpu_names(self) -> frozenset[str]:
+        """The names of the GPUs of the machines."""
+        return frozenset(gpu.name for record in self.results.machines.values() for gpu in record.gpus or ())
+
+    @cached_property
     def _in_order(self) -> tuple[pd.DataFrame, list[Round]]:
         """The estimates in the order in which the trials began, and the round in which each trial was measured."""
         trials = self.results.trials
         names = ("run_id", "trial_id", "started_at", "repetition")
         begun = {
-            (run_id, trial_id): (str(started_at), repetition, Round(self.session(run_id, str(started_at)), repetition))
+            (run_id, trial_id): (str(started_at), repetition)
             for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
         }
-        ranks = {each: rank for rank, each in enumerate(sorted({each[:2] for each in begun.values()}))}
-        of_trial = {key: (ranks[each[:2]], each[2]) for key, each in begun.items()}
-        rows = [*map(of_trial.__getitem__, zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True))]
-        order = np.argsort([rank for rank, _ in rows], kind="stable")
-        return self.estimates.iloc[order], [rows[place][1] for place in order.tolist()]
+        ranks = {each: rank for rank, each in enumerate(sorted({*begun.values()}))}
+        rounds = self._rounds(begun)
+        keys = [*zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)]
+        order = np.argsort([ranks[begun[key]] for key in keys], kind="stable")
+        return self.estimates.iloc[order], [rounds[keys[place]] for place in order.tolist()]
+
+    def _rounds(self, begun: Mapping[tuple[str, str], tuple[str, int]]) -> dict[tuple[str, str], Round]:
+        """The round of each trial, from its run and id, its start and its repetition.
+
+        A run measures its questions one after the other, each in rounds that it numbers anew: the first round of one is
+        over when that of the next begins. Where several trials run at once, a repetition may begin before all trials
+        of the repetition before have begun.
+        """
+        rounds: dict[tuple[str, str], Round] = {}
+        numbers: dict[tuple[str, int, int], int] = {}
+        latest: dict[str, tuple[int, int]] = {}
+        for key, (started_at, repetition) in sorted(begun.items(), key=itemgetter(1)):
+            session = self.session(key[0], started_at)
+            question, most = latest.get(session, (0, 0))
+            anew = repetition < most - 1
+            latest[session] = question, most = question + anew, repetition if anew else max(most, repetition)
+            place = session, question, repetition
+            rounds[key] = Round(session, numbers.setdefault(place, len(numbers)))
+        return rounds
 
     def session(self, run_id: str, started_at: str) -> str:
         """The session of a run in which a trial began: the last session that began before the trial."""
