@@ -38,6 +38,7 @@ def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
         "memory_mib": 16384.0,
         "memory_reserved_mib": 256.0,
         "power_limit_w": 300.0,
+        "power_limit_default_w": 250.0,
         "power_reading": "usage",
         "sm_clock_max_mhz": 1530,
         "memory_clock_max_mhz": 877,

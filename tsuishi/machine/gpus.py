@@ -184,6 +184,7 @@ class Nvml:
             # Of the driver and the firmware. None from a driver before 510, which counts it as used.
             "memory_reserved_mib": memory["reserved"],
             "power_limit_w": _scaled(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle), 1000),
+            "power_limit_default_w": _scaled(self._ask("nvmlDeviceGetPowerManagementDefaultLimit", handle), 1000),
             "power_reading": self._power(handle)[1],
             "sm_clock_max_mhz": self._ask("nvmlDeviceGetMaxClockInfo", handle, _SM),
             "memory_clock_max_mhz": self._ask("nvmlDeviceGetMaxClockInfo", handle, _MEMORY),

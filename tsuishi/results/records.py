@@ -146,6 +146,7 @@ class GpuRecord(Record):
     memory_mib: Number | None = None
     memory_reserved_mib: Number | None = None
     power_limit_w: Number | None = None
+    power_limit_default_w: Number | None = None
     power_reading: str | None = None
     sm_clock_max_mhz: Number | None = None
     memory_clock_max_mhz: Number | None = None

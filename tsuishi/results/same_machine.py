@@ -65,6 +65,7 @@ FACTS = {
     "gpus.index": Fact(_GPUS, False, "a batch system gives others each time"),
     "gpus.ecc": Fact(_GPUS, False, "a setting, which users compare"),
     "gpus.power_limit_w": Fact(_GPUS, False, "a setting, which users compare"),
+    "gpus.power_limit_default_w": Fact(_GPUS, False, "an earlier tsuishi did not ask for it"),
     "gpus.sm_clock_max_mhz": Fact(_GPUS, False, "a driver may say another"),
     "gpus.sm_clock_set_mhz": Fact(_GPUS, False, "a setting, which users compare"),
     "gpus.memory_clock_max_mhz": Fact(_GPUS, False, "a driver may say another"),

@@ -6,6 +6,7 @@ from tests.report.compared import compared, evidence_of
 from tests.synthetic_run import TF, SyntheticRun, add_record, machine, steady_samples, training_case
 from tsuishi.report.parts.blocks import Bullets
 from tsuishi.report.sections.caveats import of_runs, of_suite
+from tsuishi.report.sections.load import disturbances
 
 
 def test_trials_by_other_code_than_the_first_are_counted(tmp_path: Path) -> None:
@@ -50,14 +51,14 @@ def test_trials_with_fewer_cores_stand_apart(tmp_path: Path) -> None:
     assert evidence_of(run).environments == [f"{TF} on machine 1", f"{TF} on machine 2"]
 
 
-def test_other_programs_are_said_where_they_took_cores_and_a_quiet_run_has_no_warning(tmp_path: Path) -> None:
+def test_other_programs_are_said_with_the_answers_where_they_took_cores(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for repetition, share in ((1, None), (2, 0.0), (3, 5.0)):
         run.add(training_case(16), TF, steady_samples(16, [0.1] * 4), repetition, others_cpu_percent=share)
-    assert warnings(run) == []
+    assert list(disturbances(evidence_of(run))) == []
     for repetition, share in ((1, 1.0), (2, 48.4)):
         run.add(training_case(32), TF, steady_samples(32, [0.1] * 4), repetition, others_cpu_percent=share)
-    assert warnings(run) == [
+    assert list(disturbances(evidence_of(run))) == [
         "In 1 of 5 trials other programs took more than 5 % of the cores, 48 % at most: their times may be longer than "
         "those of an idle machine."
     ]

@@ -21,7 +21,7 @@ from tsuishi.estimates import thinning as analysed
 from tsuishi.report.parts.blocks import Chart, Explorer, Section, Text
 from tsuishi.report.parts.wording import Table
 from tsuishi.report.sections import load
-from tsuishi.report.sections.load import gpu_loads, telemetry_section, telemetry_warnings
+from tsuishi.report.sections.load import disturbances, gpu_loads, telemetry_section, telemetry_warnings
 from tsuishi.verdicts.evidence import Evidence
 
 SUITE = "multi_gpu_scaling"
@@ -169,7 +169,8 @@ def test_where_no_trial_had_two_gpus_a_note_says_so_if_it_was_asked_for(tmp_path
 
 
 def test_warnings_count_trials_and_say_how_bad_it_was(two_gpus: Evidence) -> None:
-    assert list(telemetry_warnings(two_gpus)) == [
+    assert list(telemetry_warnings(two_gpus)) == []
+    assert list(disturbances(two_gpus)) == [
         "In 2 of 2 trials a GPU's clock was held back in measured phases, for up to 75 % of the time: sw_power_cap."
     ]
 

@@ -137,6 +137,14 @@ def cards_view(evidence: Evidence) -> View:
     return View(tuple(blocks), {"cards": [_row(evidence, card, sources) for card in every_card]})
 
 
+def first_card(evidence: Evidence) -> str:
+    """The sentence on the reader's GPU and the published machine with which it shares most cases; empty without."""
+    single = [card for card in cards(evidence) if card.which.devices == 1 and not card.simulated]
+    on_gpus = [card for card in single if card.which.device in evidence.gpu_names]
+    most = max(on_gpus, key=lambda card: card.cases, default=None)
+    return next(_sentences(evidence, [most]), "") if most else ""
+
+
 def cards(evidence: Evidence) -> Iterator[Card]:
     """All comparisons that have a case, in the order of published hardware, work and environment.
 

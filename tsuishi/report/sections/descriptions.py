@@ -40,6 +40,7 @@ _GPU_WORDS = {
     "memory_reserved_mib": mark("{value} MiB of it reserved by the driver"),
     "ecc": mark("ECC {value}"),
     "power_limit_w": mark("power limit {value} W"),
+    "power_limit_default_w": mark("usual power limit {value} W"),
     "sm_clock_max_mhz": mark("SM clock up to {value} MHz"),
     "sm_clock_set_mhz": mark("SM application clock {value} MHz"),
     "memory_clock_max_mhz": mark("memory clock up to {value} MHz"),

@@ -8,10 +8,12 @@ from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, S
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank
+from tsuishi.report.sections.beside_published import first_card
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.highlighted_answers import from_answers
 from tsuishi.report.sections.highlighted_cases import from_cases
 from tsuishi.report.sections.highlighted_claims import CLAIMS, from_claims, from_sources
+from tsuishi.report.sections.load import disturbances
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.report.sections.verdict_table import Verdicts
@@ -52,12 +54,15 @@ class Opening:
             *from_sources(evidence, verdicts),
             *from_cases(evidence, every, compared, questions),
         ]
+        self._disturbances = [*disturbances(evidence)]
+        self._card = first_card(evidence)
         self._certain = sum(each.rank is not Rank.SEEN for each in candidates)
         self.items = chosen_highlights(candidates)
 
     def view(self) -> View:
         """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
         blocks: list[Block] = [Text(self._lead(), kind="lead")]
+        blocks += [Text(prose(self._disturbances), kind="note")] if self._disturbances else []
         blocks += [Highlights(self.items)] if self.items else []
         if explained := tuple(self._explained()):
             blocks.append(Bullets(explained, title=t("What explains it")))
@@ -70,9 +75,10 @@ class Opening:
         return View(tuple(blocks))
 
     def closing(self) -> list[str]:
-        """The last lines that the command prints: the first two findings, and the number of all."""
+        """The last lines that the command prints: two findings, the number of all, and what disturbed trials."""
         first = [t("{topic}: {words}", topic=item.topic, words=item.title) for item in self.items[:_SHOWN]]
-        return [*first, self._counted()] if first or self._questions.answers else []
+        said = [*first, self._card, self._counted(), *self._disturbances]
+        return [*filter(None, said)] if first or self._questions.answers else []
 
     def _lead(self) -> str:
         """The measured trials, and how many findings are certain; if none is, what would make findings certain."""
@@ -86,9 +92,8 @@ class Opening:
             environments=in_words(self._evidence.environments),
         )
         takes = "" if self._certain else _what_it_takes(self._questions, self._evidence.results.runs)
-        return prose(
-            [measured, self._counted(), takes, self._verdicts.headline if self._verdicts.is_any_tested else ""]
-        )
+        claims = self._verdicts.headline if self._verdicts.is_any_tested else ""
+        return prose([measured, self._counted(), takes, claims, self._card])
 
     def _counted(self) -> str:
         if not self._certain:

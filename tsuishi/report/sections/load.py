@@ -66,11 +66,9 @@ def telemetry_section(evidence: Evidence) -> Section:
     return Section("telemetry", t("Telemetry"), tuple(views), t("machine and devices while trials ran"))
 
 
-def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
-    """Warnings from telemetry and from the order of blocks, each with its number of trials; other programs first."""
-    results = evidence.results
-    ok = ok_rows(results.counting)
-    of_all = {"all": len(ok)}
+def disturbances(evidence: Evidence) -> Iterator[str]:
+    """What disturbed trials, or holds their GPUs back: it stands with the answers. Other programs come first."""
+    ok = ok_rows(evidence.results.counting)
     beside = ok.loc[ok["others_cpu_percent"] > MOST_OF_OTHERS, "others_cpu_percent"]
     if len(beside):
         yield t(
@@ -79,10 +77,10 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
             count=len(beside),
             limit=f"{MOST_OF_OTHERS:g}",
             most=f"{beside.max():.0f}",
-            **of_all,
+            all=len(ok),
         )
-    ticks = drift.gpu_ticks(results)
-    throttled, clocks, steps = drift.throttled(ticks), drift.clock_drifts(ticks), drift.step_drifts(results)
+    ticks = drift.gpu_ticks(evidence.results)
+    throttled = drift.throttled(ticks)
     if len(throttled):
         yield t(
             "In {count} of {all} trials a GPU's clock was held back in measured phases, for up to {share} % of the "
@@ -90,8 +88,34 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
             count=len(throttled),
             share=_percent(throttled.max()),
             reasons=", ".join(drift.throttle_reasons_in(ticks)),
-            **of_all,
+            all=len(ok),
         )
+    yield from _of_gpus(evidence)
+
+
+def _of_gpus(evidence: Evidence) -> Iterator[str]:
+    """A desktop on a GPU, and a power limit below the usual limit of a GPU that computed."""
+    computed = {name for name in evidence.devices.values() if name}
+    for record in evidence.results.machines.values():
+        for gpu in (gpu for gpu in record.gpus or () if gpu.name in computed):
+            named = {"gpu": gpu.index, "name": gpu.name}
+            if gpu.display_active:
+                yield t(
+                    "GPU {gpu} ({name}) has a display attached, whose desktop takes memory and time of it.", **named
+                )
+            limit_w, usual_w = gpu.power_limit_w, gpu.power_limit_default_w
+            if limit_w and usual_w and limit_w < usual_w:
+                limits = {"limit": f"{limit_w:.0f}", "usual": f"{usual_w:.0f}"}
+                yield t("GPU {gpu} ({name}) may take {limit} W, and usually {usual} W.", **named, **limits)
+
+
+def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
+    """Warnings from telemetry and from the order of blocks, each with its number of trials; see also `disturbances`."""
+    results = evidence.results
+    ok = ok_rows(results.counting)
+    of_all = {"all": len(ok)}
+    ticks = drift.gpu_ticks(results)
+    clocks, steps = drift.clock_drifts(ticks), drift.step_drifts(results)
     if len(clocks):
         yield t(
             "In {count} of {all} trials a GPU's clock changed by more than {limit} % from the first third of the "
