@@ -1,5 +1,6 @@
 """Rounds: which trial comes next, with a clock and trials of known length and scatter."""
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, TrialRecord
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
-from tsuishi.specs.questions import MatrixCell, PlannedQuestion
+from tsuishi.specs.questions import ALIKE, MatrixCell, PlannedQuestion
 
 ENVIRONMENT = "env"
 
@@ -40,8 +41,8 @@ class Bench:
         self.decided: list[tuple[str, int]] = []
         # The questions that did not fit any longer, each with the seconds that they would take.
         self.dropped: list[tuple[str, float]] = []
-        # Whether claims have a verdict by now.
-        self.judged = lambda asked: True
+        # Whether a report would answer a question by now.
+        self.judged: Callable[[PlannedQuestion], bool] = self.is_clear
 
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> MatrixCell:
         planned = case(suite="bench", protocol="steady", devices=devices)
@@ -57,6 +58,13 @@ class Bench:
             id=f"bench/{name}/{ENVIRONMENT}", kind="cases", title={"en": name}, worth=worth, quantity="step_s",
             environments=(ENVIRONMENT,), of=(sides[0],), to=(sides[1],),
         )  # fmt: skip
+
+    def is_clear(self, asked: PlannedQuestion) -> bool:
+        """Whether the truth of a comparison is far beyond its scatter, on either side of a tenth."""
+        if not asked.compares:
+            return True
+        apart = abs(math.log(self.truth[asked.of[0]] / self.truth[asked.to[0]]))
+        return abs(apart - math.log(ALIKE) / 2) > 4 * self.scatter
 
     def claim(self, name: str, *cells: MatrixCell, of_statuses: bool = False) -> PlannedQuestion:
         return PlannedQuestion(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 from tsuishi.base.errors import UserError
@@ -22,7 +22,7 @@ from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
-from tsuishi.run.tally import Tally
+from tsuishi.run.tally import Judged, Tally
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
@@ -41,8 +41,6 @@ class Measuring:
     # The planned ids of trials that are measured again, as a report excludes them.
     excluded: frozenset[TrialId] = frozenset()
     executor: Executor = LOCAL
-    # The questions that a report would leave open, by the number of trials: of the latest number that was asked about.
-    _open_claims: dict[int, set[str]] = field(default_factory=dict)
 
     def finish(self, planned: Sequence[PlannedTrial], left: Sequence[PlannedTrial]) -> None:
         """Measure the trials of the plan that are `left`: they have no finding yet."""
@@ -68,7 +66,8 @@ class Measuring:
     ) -> None:
         """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
         session, ledger = self.session, Ledger(self.run)
-        tally = Tally(self.run, session.words, self._is_judged, self._sources, self.excluded)
+        judged = Judged(self.run, session.words, self._sources)
+        tally = Tally(self.run, session.words, judged, self._sources, self.excluded)
         ledger.begin(session.clock, self.expected_s)
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])
@@ -137,19 +136,6 @@ class Measuring:
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
         return read_sources(self.session.checkout.published, self.session.words, tables=False)
-
-    def _is_judged(self, asked: PlannedQuestion) -> bool:
-        """Whether a report made now would have a verdict on a claim."""
-        from tsuishi.verdicts.conclusions import conclude
-        from tsuishi.verdicts.evidence import Evidence
-
-        trials = len(self.run.finished_folders())
-        if trials not in self._open_claims:
-            evidence = Evidence([self.run], self._sources, self.session.words)
-            open_now = {answer.asked.id for answer in conclude(evidence).answers if answer.state == "open"}
-            self._open_claims.clear()
-            self._open_claims[trials] = open_now
-        return asked.id not in self._open_claims[trials]
 
     def _measure(
         self,

@@ -11,7 +11,7 @@ from tsuishi.base.files import read_rows
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.questions import LOOKS, MAIN, MatrixCell, PlannedQuestion, look_at, share_of_look
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.statuses import NO_CASE, OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -42,11 +42,39 @@ class CellTally:
         return self.last not in ("", OK)
 
 
+class Judged:
+    """Says whether a report of a run, made now, answers a comparison, or has a verdict on a claim."""
+
+    def __init__(self, run: RunDirectory, words: Vocabulary, sources: Sequence[Source]) -> None:
+        self._run = run
+        self._words = words
+        self._sources = sources
+        # The number of trials, and the ids of the questions that are open by them.
+        self._known: tuple[int, frozenset[str]] = (-1, frozenset())
+
+    def __call__(self, asked: PlannedQuestion) -> bool:
+        trials = len(self._run.finished_folders())
+        if self._known[0] != trials:
+            self._known = trials, self._open()
+        return asked.id not in self._known[1]
+
+    def _open(self) -> frozenset[str]:
+        from tsuishi.verdicts.conclusions import conclude
+        from tsuishi.verdicts.evidence import Evidence
+
+        try:
+            answers = conclude(Evidence([self._run], tuple(self._sources), self._words)).answers
+        except UserError:  # a report says which trial has no numbers; more trials do not help
+            return frozenset()
+        return frozenset(answer.asked.id for answer in answers if answer.state == "open")
+
+
 class Tally:
     """The results of every cell of a run so far, read from its trials when they are committed.
 
-    judged: says whether the run so far has a verdict on a claim. sources: contain the length of a whole training.
-    Trials that an earlier session left unfinished do not count, nor do those in `excluded`, by their planned ids.
+    judged: says whether a report of the run so far answers a comparison, or has a verdict on a claim. sources: contain
+    the length of a whole training. Trials that an earlier session left unfinished do not count, nor do those in
+    `excluded`, by their planned ids.
     """
 
     def __init__(
@@ -117,27 +145,7 @@ class Tally:
             return False
         if fewest < asked.first_look:
             return True
-        if asked.compares:
-            return not self.is_decided(asked)
-        return bool(asked.claim) and not self._judged(asked)
-
-    def is_decided(self, asked: PlannedQuestion) -> bool:
-        """Whether the trials so far show that the sides of a comparison differ, or that they are alike.
-
-        Each cell has its own scatter here, and the question has the whole error of its family: a report may say less or
-        more. Between two looks the trials of the last look decide.
-        """
-        from tsuishi.verdicts.answers import is_decided, ratio_of
-        from tsuishi.verdicts.family import error_of_plan
-
-        fewest = self.fewest(asked)
-        error = MAIN if asked.main else error_of_plan(asked.plan)
-
-        def values(side: Sequence[MatrixCell]) -> list[list[float]]:
-            of_cells = [self.of[cell].values.get(asked.quantity, {}) for cell in side if cell in self.of]
-            return [[value for _, value in sorted(of_cell.items())][: look_at(fewest)] for of_cell in of_cells]
-
-        return is_decided(ratio_of(values(asked.of), values(asked.to)), error * share_of_look(fewest))
+        return (asked.compares or bool(asked.claim)) and not self._judged(asked)
 
     def _add(self, folder: Path, trial: TrialRecord) -> None:
         tally = self.of.setdefault(trial.cell, CellTally())

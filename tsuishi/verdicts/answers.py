@@ -3,15 +3,13 @@
 The words follow from the intervals of the report's family: see conclusions.py.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates, work_estimates
-from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, look_at
 from tsuishi.specs.source import Epochs
@@ -122,28 +120,6 @@ def quantities_of(
     for name, of_metric in by_metric.items():
         values |= described.of_metric(name, of_metric)
     return values
-
-
-def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Contrast | None:
-    """The logarithm of a ratio: the geometric mean of side `of` over the geometric mean of side `to`.
-
-    A side has a list for each cell, with a value for each trial. Each cell has its own scatter (Welch). None where a
-    cell has no value, or a value of 0 or less.
-    """
-    weighted = []
-    for side, sign in ((of, 1.0), (to, -1.0)):
-        for values in side:
-            if min(values, default=0.0) <= 0:
-                return None
-            logs = [*map(math.log, values)]
-            weighted.append((sign / len(side), Term(math.fsum(logs) / len(logs), len(logs), pool([logs]))))
-    return contrast(weighted)
-
-
-def is_decided(ratio: Contrast | None, level: float) -> bool:
-    """Whether the interval of confidence 1 - level excludes 1, or shows that both sides are alike."""
-    ps = p_values(ratio)
-    return bool(level) and min(ps.p_hold, ps.p_against) <= level
 
 
 def _undecided(
