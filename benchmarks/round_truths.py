@@ -8,8 +8,9 @@ import numpy as np
 from benchmarks.known_truths import Draw, Random
 from tsuishi.estimates import roofline
 from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
-from tsuishi.estimates.terms import Round, Terms, case_terms
+from tsuishi.estimates.terms import Terms, case_terms
 
 CASES = 8
 SCATTER = 0.01
@@ -122,6 +123,40 @@ def ratio_missed_while_warming() -> Draw:
         return interval is None or 0.0 not in interval
 
     return draw
+
+
+def in_turn(random: Random, warms: float, over_s: float, questions: int) -> Terms:
+    """Questions of two cases, three rounds each, that a session measures one after the other, six seconds a trial.
+
+    warms: by so much steps become slower, evenly over so many seconds. The cases of question 1 are 1a and 1b.
+    """
+    key, now_s = ("s", "steady", "a", "step_s"), 0.0
+    values: dict[str, list[float]] = {}
+    rounds: dict[str, list[Round]] = {}
+    for number in range(questions):
+        for of_question in range(3):
+            for case in random.permutation(["a", "b"]).tolist():
+                step_s = math.exp(warms * min(1.0, now_s / over_s) + random.normal(0, SCATTER))
+                values.setdefault(f"{number}{case}", []).append(step_s)
+                rounds.setdefault(f"{number}{case}", []).append(Round("1", 3 * number + of_question))
+                now_s += 6.0
+    return case_terms({key: values}, rounds={key: rounds})
+
+
+def ratio_across_questions_missed(warms: float, over_s: float, questions: int) -> Draw:
+    """The interval of an A/A ratio of cases of the first and of the last question does not have 1."""
+
+    def draw(random: Random) -> bool:
+        terms = in_turn(random, warms, over_s, questions)
+        interval = ratio(terms["0a", "a", "step_s"], terms[f"{questions - 1}b", "a", "step_s"]).interval()
+        return interval is None or 0.0 not in interval
+
+    return draw
+
+
+def no_walk(terms: object) -> float:
+    """The fault that a machine is the same in all rounds."""
+    return 0.0
 
 
 def limit_missed(trials: int) -> Draw:

@@ -74,6 +74,9 @@ def _of_rounds() -> Iterator[Row]:
     name = "a machine becomes 5 % slower over 5 minutes, trials scatter by 1 %"
     yield Row(f"{name}: not said", 0.05, round_truths.warming_unsaid())
     yield Row(f"{name}: the interval of a ratio misses", 0.05, round_truths.ratio_missed_while_warming())
+    for questions in (2, 8, 16):
+        name = f"a machine becomes 5 % slower over 10 minutes: the interval of questions 1 and {questions} misses"
+        yield Row(name, 0.05, round_truths.ratio_across_questions_missed(0.05, 600, questions))
     name = "a machine is steady: said of 2 environments that one is not"
     yield Row(name, 0.02, round_truths.steady_called_warming())
     for trials in (3, 12):
@@ -93,6 +96,10 @@ def faults() -> Iterator[Fault]:
     off = Row("batches off a line", 0.05, truths.line_missed("v0", 3, off=0.02))
     yield Fault(
         "the median of the blocks", stalls, (("tsuishi.estimates.timed_blocks.mean_step_s", truths.median_step_s),)
+    )
+    far = Row("questions 1 and 8", 0.05, round_truths.ratio_across_questions_missed(0.05, 600, 8))
+    yield Fault(
+        "rounds are all the same", far, (("tsuishi.estimates.contrasts._between_rounds", round_truths.no_walk),)
     )
     yield Fault("a line's error from trials alone", off, (("tsuishi.estimates.line_fit.larger", truths.trials_alone),))
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.line_fit import Fit, Point, deciding, fit, measured
-from tsuishi.estimates.terms import Round, case_terms
+from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.variances import Pool
 
 SIZES = (16, 32, 64, 128, 256)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from tsuishi.estimates.contrasts import contrast, ratio
-from tsuishi.estimates.intervals import Contrast, InSession, Region, Term
-from tsuishi.estimates.terms import Round, Terms, case_terms, trial_values
+from tsuishi.estimates.intervals import Contrast, InSession, Region, Round, Term
+from tsuishi.estimates.terms import Terms, case_terms, trial_values
 from tsuishi.estimates.variances import Pool
 
 # 5 % of 4,000 has a standard error of 0.34 %: a rate that is 5 % is seen between 3.9 and 6.1 %.
@@ -52,6 +52,27 @@ def test_what_was_measured_on_different_days_has_no_interval_before_three_sessio
     together = ratio(one, in_sessions(random, "b", ["monday"], 5))
     assert together.error is not None
     assert math.isfinite(together.error)
+
+
+def test_questions_that_a_session_measures_one_after_the_other_may_be_apart_by_more_than_trials_scatter() -> None:
+    """Rounds have what changes slowly in common; from a round to the next, a machine is assumed to change by 0.6 %."""
+    random = np.random.default_rng(3)
+    key, logs = ("s", "steady", "a", "step_s"), random.normal(0, 0.001, (3, 3)).tolist()
+    rounds = {"a": range(3), "b": range(3), "later": range(3, 6)}
+    terms = case_terms(
+        {key: {case: [*map(math.exp, of_case)] for case, of_case in zip(rounds, logs, strict=True)}},
+        rounds={key: {case: [Round("monday", number) for number in numbers] for case, numbers in rounds.items()}},
+    )
+    of = {case: terms[case, "a", "step_s"] for case in rounds}
+    together, apart = ratio(of["a"], of["b"]), ratio(of["a"], of["later"])
+    assert together.error is not None
+    assert apart.error is not None
+    assert together.error < 0.002
+    assert apart.error == pytest.approx(math.hypot(math.sqrt(3) * 0.006, together.error), rel=0.1)
+    # Each side of a ratio of ratios was measured together: what changed in between cancels.
+    gaps = contrast([(1, of["a"]), (-1, of["b"]), (1, of["later"]), (-1, of["later"])])
+    assert gaps.error is not None
+    assert gaps.error < 0.01
 
 
 def test_over_three_sessions_each_the_interval_covers_what_sessions_scatter() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.verdicts.claim_checks import CASE, check, finding, steps
-from tsuishi.estimates.intervals import InSession
-from tsuishi.estimates.terms import Round, case_terms
+from tsuishi.estimates.intervals import InSession, Round
+from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.claims import Bounds, Claim

@@ -1,18 +1,21 @@
 """Weighted sums of means over trials: what rounds share cancels, and sessions count where they have to."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from statistics import fmean
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Round, Term
 from tsuishi.estimates.variances import Pool, pool
 
 # Sessions count as trials where their error is above this share of the trials' error. Three sessions say little of
 # their own scatter: where environments differ between sessions, intervals of 95 % miss up to 8 % at 1, and at most 5 %
 # at this value.
 _SUSPECT = 0.7
-# The standard deviation, as a share, by which a machine changes between questions that a session measures one after the
-# other: assumed. Cells that were measured in the same rounds change alike.
-_APART = 0.01
+# The standard deviation, as a share, by which a machine changes from a round to the next: a random walk, assumed. Cells
+# that were measured in the same rounds change alike; a question's three rounds are 1 % from those of the next question.
+_OF_ROUND = 0.006
 # Sums of weights that are 0 but for rounding.
 _NO_WEIGHT = 1e-9
 
@@ -22,7 +25,7 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
 
     Means of one pool have the pool's degrees of freedom exactly; for several pools they are Satterthwaite's (1946), and
     for the pools of a family no more than those of the family. What rounds have in common is no error of a sum in which
-    it cancels; between means of a session that share no round, the machine may have changed. Sessions count as trials
+    it cancels; between means of different rounds of a session, the machine may have changed. Sessions count as trials
     where the means were measured apart, and where sessions scatter as much as trials would make them, or more.
     """
     terms = list(weighted)
@@ -42,29 +45,32 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
 
 def _in_sessions(terms: Iterable[tuple[float, Term]]) -> list[list[tuple[float, Term]]]:
     """The terms whose sessions are known, in groups that share no session."""
-    return _joined(terms, lambda term: term.sessions)
-
-
-def _joined(
-    terms: Iterable[tuple[float, Term]], shared: Callable[[Term], Iterable[Hashable]]
-) -> list[list[tuple[float, Term]]]:
-    """The terms in groups that share nothing; without the terms of which nothing is known that could be shared."""
-    groups: list[tuple[set[Hashable], list[tuple[float, Term]]]] = []
+    groups: list[tuple[set[str], list[tuple[float, Term]]]] = []
     for weight, term in terms:
-        if own := {*shared(term)}:
-            joined = [group for group in groups if not group[0].isdisjoint(own)]
+        if term.sessions:
+            joined = [group for group in groups if not group[0].isdisjoint(term.sessions)]
             groups = [group for group in groups if group not in joined]
-            every = own.union(*(of_group for of_group, _ in joined))
-            groups.append((every, [each for _, members in joined for each in members] + [(weight, term)]))
+            sessions = {*term.sessions}.union(*(of_group for of_group, _ in joined))
+            groups.append((sessions, [each for _, members in joined for each in members] + [(weight, term)]))
     return [members for _, members in groups]
 
 
-def _apart(terms: Sequence[tuple[float, Term]]) -> float:
-    """The variance of a comparison whose sides share no round of their session; 0 where what changes cancels."""
-    if _is_left(weight for weight, _ in terms):
+def _between_rounds(terms: Iterable[tuple[float, Term]]) -> float:
+    """The variance of a comparison by the rounds between its sides; 0 where they are shared, or nothing is compared."""
+    placed = sorted((_place(term.rounds), weight) for weight, term in terms if term.rounds)
+    if _is_left(weight for _, weight in placed):
         return 0.0
-    left = (math.fsum(weight for weight, _ in group) for group in _joined(terms, lambda term: term.rounds))
-    return math.fsum(weight**2 for weight in left if abs(weight) > _NO_WEIGHT) * _APART**2
+    walked = before = 0.0
+    for (place, weight), (later, _) in pairwise(placed):
+        before += weight
+        walked += before**2 * (later - place)
+    return walked * _OF_ROUND**2
+
+
+@lru_cache(maxsize=4096)
+def _place(rounds: frozenset[Round]) -> float:
+    """The middle of the rounds, by their numbers."""
+    return fmean(each.number for each in rounds)
 
 
 def _is_left(weights: Iterable[float]) -> bool:
@@ -104,7 +110,9 @@ def _limited(term: Term, sessions: Sequence[str], counts: Sequence[int]) -> Term
     # The variance of this mean, times the trials: it is a mean over fewer of them, with unequal weights.
     more = term.trials * math.fsum(count**2 / part.trials for count, part in zip(counts, parts, strict=True)) / total**2
     scatter = term.pool._replace(variance=term.pool.variance * more) if term.pool else None
-    return term._replace(mean=mean, pool=scatter, sessions=dict(zip(sessions, parts, strict=True)), in_rounds=None)
+    rounds = frozenset(each for each in term.rounds if each.session in sessions)
+    known = dict(zip(sessions, parts, strict=True))
+    return term._replace(mean=mean, pool=scatter, sessions=known, rounds=rounds, in_rounds=None)
 
 
 def first_sessions(term: Term, count: int) -> Term:
@@ -158,7 +166,7 @@ def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
     for members in families.values():
         variance, freedom = _summed((known.variance * share, known.freedom) for known, share in members)
         sums.append((variance, min(freedom, members[0][0].family_freedom)))
-    if between := _apart(terms):
+    if between := _between_rounds(terms):
         sums.append((between, math.inf))
     total, freedom = _summed(sums)
     return Contrast(value, total if math.isinf(total) else math.sqrt(total), freedom)

@@ -5,7 +5,7 @@ trials of a case is moderated over the cases of a suite and environment: see var
 """
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from scipy import special
@@ -40,6 +40,13 @@ class InSession(NamedTuple):
     trials: int
 
 
+class Round(NamedTuple):
+    """The round in which a trial was measured: a session (a call that measures), and its number among all rounds."""
+
+    session: str
+    number: int
+
+
 class Term(NamedTuple):
     """A mean over `trials`, with the variance between them; None where it is unknown.
 
@@ -54,7 +61,7 @@ class Term(NamedTuple):
     trials: int
     pool: Pool | None
     sessions: Mapping[str, InSession] = {}
-    rounds: frozenset[Hashable] = frozenset()
+    rounds: frozenset[Round] = frozenset()
     in_rounds: Pool | None = None
     own: Pool | None = None
     prediction: Pool | None = None

@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
-from tsuishi.estimates.intervals import InSession, Term
+from tsuishi.estimates.intervals import InSession, Round, Term
 from tsuishi.estimates.shared_rounds import two_way_residuals
 from tsuishi.estimates.variances import Pool, moderated, pool
 
@@ -16,13 +16,6 @@ _Cell = TypeVar("_Cell")
 
 # Variances between trials are moderated over all cases that agree in these columns.
 _POOLED = ["suite", "protocol", "column", "quantity"]
-
-
-class Round(NamedTuple):
-    """The round in which a trial was measured: a session (a call that measures), and the number of the round in it."""
-
-    session: str
-    number: int
 
 
 # By (case id, column, quantity).

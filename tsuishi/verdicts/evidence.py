@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.estimates import roofline
+from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
-from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
+from tsuishi.estimates.terms import Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.estimates.variances import Pool
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
