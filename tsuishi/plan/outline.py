@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
-from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose_questions, with_more_time
+from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose_questions, rank, with_more_time
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 
@@ -39,6 +39,15 @@ class Outline:
     def measuring_s(self) -> float:
         """Expected seconds of its trials."""
         return sum(trial.expected_s + (0.0 if trial.unsupported else BETWEEN_S) for trial in self.trials)
+
+    @property
+    def first_answer_s(self) -> float:
+        """Expected seconds of the trials of the main question that a run within a time measures first."""
+        first_look = {
+            each.id: each.first_look * sum(map(self.costs.trial_s.__getitem__, each.cells)) for each in self.asked
+        }
+        first = max(self.asked, key=lambda each: rank(each, first_look[each.id]), default=None)
+        return first_look[first.id] if first else 0.0
 
     @property
     def left_out(self) -> int:

@@ -88,7 +88,8 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     if heating_s:
         session.screen.say(f"heating: about {units.duration(heating_s)} before the first trial (tsuishi.heat_s)")
     then_s = heating_s + outlined.measuring_s / session.at_once + session.report_s
-    expected_s = _print_expected(session, wanted, then_s)
+    first_s = heating_s + outlined.first_answer_s / session.at_once if session.is_limited else None
+    expected_s = _print_expected(session, wanted, then_s, first_s)
     return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
 
 
@@ -278,20 +279,25 @@ def _data_line(session: Session) -> str:
     return f"data: made up; `invoke fetch-data` gets the real ones ({size}), or give --data"
 
 
-def _print_expected(session: Session, builds: Sequence[PlannedBuild], then_s: float) -> float:
-    """Print and return the expected seconds of the command. `then_s`: the expected seconds after the builds.
+def _print_expected(
+    session: Session, builds: Sequence[PlannedBuild], then_s: float, first_s: float | None = None
+) -> float:
+    """Print and return the expected seconds of the command.
 
-    Raises UserError where there is not enough disk.
+    then_s: the expected seconds after the builds; first_s: those until the first answer; None: nothing is answered
+    before the end. Raises UserError where there is not enough disk.
     """
     clock, screen = session.clock, session.screen
     fetch = sum(build.download_bytes for build in builds)
     unpacked = disk_needed(builds, jobs(session.settings))
     costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(session.settings))
     spent_s = clock.spent_s if clock.within_s is not None else 0.0
-    expected_s = spent_s + costs.building_s(costs.build_s) + then_s
+    built_s = spent_s + costs.building_s(costs.build_s)
+    expected_s = built_s + then_s
+    first = f"the first answer after about {lines.minutes(built_s + first_s)}, " if first_s is not None else ""
     of = f" of {units.duration(clock.within_s)}" if clock.within_s is not None and then_s else ""
     screen.say(
-        f"expected: {units.duration(expected_s)}{of}, {lines.fetching(fetch, session.history)}, "
+        f"expected: {units.duration(expected_s)}{of}, {first}{lines.fetching(fetch, session.history)}, "
         f"{units.megabytes(fetch + unpacked)} of disk"
     )
     _require_disk(session, builds, fetch, unpacked)
