@@ -155,6 +155,26 @@ def test_an_interpreter_without_a_framework_can_run_scripts_and_with_a_broken_fr
     assert str(caught.value) == f"host cannot be used ({python}): No module named 'gone_since'"
 
 
+def test_an_interpreter_that_was_entered_is_known_by_its_own_framework_for_the_rest_of_the_command(
+    tmp_path: Path,
+) -> None:
+    """Claims name a framework, and `host` takes any: only the interpreter says which it has, and if it can use GPUs."""
+    checkout = make_checkout(tmp_path, "ok")
+    (checkout.workloads / "experiments" / "probe.py").write_text(
+        "def run(request, emitter):\n"
+        "    emitter.environment(framework='torch', versions={'torch': '2.4.1+cu121'}, cuda_usable=False)\n"
+    )
+    work = Builder(Settings(cache=tmp_path / "cache", host_python=sys.executable), checkout)
+    host = read_environment(checkout.images / "host.toml")
+    assert work.find(host) is None
+    work.enter(host, print)
+    ready = work.find(host)
+    assert ready is not None
+    assert (ready.environment.framework, ready.record.framework) == ("any", "torch")
+    built = ready.as_built
+    assert (built.framework, built.release, built.accelerators) == ("torch", "2.4.1", ("cpu",))
+
+
 def test_a_package_that_was_compiled_for_another_build_of_the_framework_is_answered_with_the_way_out(
     tmp_path: Path,
 ) -> None:

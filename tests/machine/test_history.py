@@ -26,6 +26,10 @@ def test_a_guess_is_scaled_by_the_machine_until_something_was_measured(tmp_path:
     assert here.expected_s("build docker tf", 60.0) == 30.0
 
 
+def test_a_guess_of_work_on_gpus_is_not_longer_on_a_machine_with_a_slow_cpu(tmp_path: Path) -> None:
+    assert history(tmp_path, slowness=5.0).expected_s("trial on a GPU", 10.0, scales=False) == 10.0 * CAUTION
+
+
 def test_guesses_of_a_kind_are_scaled_by_how_others_of_it_turned_out(tmp_path: Path) -> None:
     here = history(tmp_path)
     for number, took_s in enumerate((30.0, 50.0, 40.0)):

@@ -178,6 +178,20 @@ def test_what_an_environment_cannot_run_costs_nothing_and_has_one_row(checkout: 
     assert len(plan_trials(full, 0)) == 1 + 3 * 7
 
 
+def test_cases_that_appeared_after_a_release_are_refused_before_it_is_built(checkout: Checkout) -> None:
+    axes = 'axes = { protocol = "steady", devices = 1, batch_size = 8, precision = ["fp32", "tf32"] }'
+    head, _ = SUITE.rsplit("axes = ", 1)
+    (checkout.suites / "bench.toml").write_text(head + axes)
+    releases = {"old": "1.1.0", "new": "2.4.0"}
+    known = [environment(name, framework="torch", promises={"torch": of}) for name, of in releases.items()]
+    everything = matrix(Choice(), checkout, known, NoGpus(), history(checkout))
+    refused = plan.too_early(WORDS, known, everything)
+    cases = {trial.case.id: trial.case.values["precision"] for trial in everything.first.values()}
+    assert {name: [cases[case] for case in of] for name, of in refused.items()} == {"old": ["tf32"], "new": []}
+    (why,) = refused["old"].values()
+    assert why == "precision 'tf32': torch 1.1.0 has none (1.7 and newer do)"
+
+
 def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
     both = environment()
     assert accelerator_for(both, NoGpus(), "auto") == "cpu"

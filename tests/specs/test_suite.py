@@ -230,6 +230,41 @@ def test_a_profile_not_mentioned_has_defaults_and_guesses_grow_with_the_batch(tm
     assert group.expected_s("full", 8, 3.0) == 5.0
 
 
+ON_GPUS = """
+[profiles.quick.settings_on_cuda]
+warm_up_s = 0.5
+settle_s = 0.75
+measure_s = 1.5
+"""
+
+
+def test_a_group_may_be_timed_in_its_own_way_in_a_profile(tmp_path: Path) -> None:
+    own = 'settings = { quick = { parts = "forward" } }\n'
+    found = suite(tmp_path, HEAD + ON_GPUS + GROUP.replace("axes", own + "axes") + "devices = 1 }")
+    ((_, group),) = found.cases("quick", "cpu")
+    on_gpu = found.profile("quick").settings_for("cuda", group.settings.get("quick"))
+    assert (on_gpu.parts, on_gpu.measure_s) == ("forward", 1.5)
+    assert (found.profile("quick").settings_for("cuda").parts, group.settings.get("full")) == ("", None)
+    assert message(tmp_path, HEAD + GROUP.replace("axes", own.replace("forward", "x y") + "axes") + "devices = 1 }")
+
+
+def test_a_steady_trial_on_gpus_takes_what_its_settings_give(tmp_path: Path) -> None:
+    """A guess that is not of GPUs alone is one of CPUs; a group of GPUs alone may say that its steps are long."""
+
+    def expected_s(protocol: str, more: str = "", parts: str = "") -> float:
+        expect = "expect = { quick = { s = 20.0 } }\n" + more
+        found = suite(tmp_path, HEAD + ON_GPUS + GROUP.replace("axes", expect + "axes") + "devices = 1 }")
+        ((_, group),) = found.cases("quick", "cuda")
+        settings = found.profile("quick").settings_for("cuda").model_copy(update={"parts": parts})
+        return group.expected_on_cuda_s("quick", protocol, settings)
+
+    start_s = expected_s("steady") - (0.5 + 0.25 + 1.5)
+    assert 4 < start_s < 8, "PyTorch takes 4 to 5 s on an H100"
+    assert expected_s("steady", parts="forward,forward_backward") == start_s + 3 * 2.25
+    assert expected_s("steady", 'accelerator = "cuda"\n') == start_s + 20.0
+    assert expected_s("literal") == start_s + 20.0
+
+
 def test_unknown_suites_and_profiles_are_answered_with_the_known_ones(tmp_path: Path) -> None:
     describe(tmp_path)
     suite(tmp_path, HEAD + GROUP + "devices = 1 }")

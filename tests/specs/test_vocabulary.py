@@ -271,6 +271,23 @@ def test_axes_without_a_protocol_make_no_case() -> None:
         list(WORDS.cases({"suite": ("s",)}))
 
 
+@pytest.mark.parametrize(
+    ("precision", "framework", "release", "why"),
+    [
+        ("tf32", "torch", "1.1", "precision 'tf32': torch 1.1 has none (1.7 and newer do)"),
+        ("tf32", "torch", "1.10", ""),
+        ("amp_fp16", "tensorflow", "1.13", "precision 'amp_fp16': tensorflow 1.13 has none (2.4 and newer do)"),
+        ("amp_fp16", "jax", "0.1", ""),
+        ("fp32", "torch", "1.1", ""),
+        (None, "torch", "1.1", ""),
+    ],
+)
+def test_a_release_has_not_yet_what_appeared_later(
+    precision: str | None, framework: str, release: str, why: str
+) -> None:
+    assert WORDS.not_yet({"precision": precision} if precision else {}, framework, release) == why
+
+
 def test_the_page_for_users_has_every_name_that_no_axis_can_have() -> None:
     page = (Checkout().root / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
     listed = page.partition("these names are refused:")[2].partition("```text\n")[2].partition("```")[0]

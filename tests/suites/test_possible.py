@@ -248,6 +248,16 @@ def test_nothing_but_the_known_cases_is_refused(environment: Environment) -> Non
 
 @inside
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+def test_what_a_plan_takes_for_too_early_is_refused(environment: Environment) -> None:
+    """A plan knows it before the environment is built (`since` in axes.toml)."""
+    released = environment.framework, environment.release
+    early = {case.id for _, case, _ in everything() if WORDS.not_yet(case.values, *released)}
+    assert early <= refusals(environment.name).keys()
+    assert bool(early) is (environment.name in ("torch1.1-cu90", "tf1.13-cpu"))
+
+
+@inside
+@pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
 def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environment) -> None:
     """Of a rule that several environments have, in the first of them alone: a trial takes seconds."""
     questions = {question[1].id: question for question in everything()}

@@ -112,6 +112,29 @@ def test_the_warm_up_goes_on_until_the_device_is_steady_or_for_the_longest_time(
     assert found["settled_spread"] == (pytest.approx(spread, abs=0.01) if spread == 0.0 else spread, "1")
 
 
+@pytest.mark.parametrize(
+    ("device", "measured_s"),
+    [(Machine(0.01), 1.0), (throttling(1.0), 1.0), (throttling(0.5, most=0.025), 1.0), (throttling(1.0, 9.0), 5.0)],
+)
+def test_a_device_whose_steps_still_change_after_its_warm_up_is_measured_for_the_longest_time(device, measured_s):
+    """Before a block is timed: a narrow interval by chance cannot end it."""
+    blocks = run(device, settle_s=9.5, **QUICK).blocks()
+    assert sum(block[4] for block in blocks) == pytest.approx(measured_s, rel=0.25)
+
+
+def test_a_phase_after_the_first_needs_no_steady_device():
+    """The phase before has warmed it."""
+    recorder = run(throttling(1.0, 9.0), phase="forward", settle_s=9.5, **QUICK)
+    assert "settled_s" not in recorder.metrics
+    assert sum(block[4] for block in recorder.blocks("forward")) == pytest.approx(1.0, rel=0.25)
+
+
+@pytest.mark.parametrize(("parts", "left"), [("", ""), ("forward", "f"), ("loading,forward_backward", "b")])
+def test_the_parts_that_are_timed_are_those_that_the_settings_name_and_the_trainer_has(parts, left):
+    found = timing.asked_for((("forward", "f"), ("forward_backward", "b")), {"parts": parts})
+    assert "".join(part for _, part in found) == left
+
+
 @pytest.mark.parametrize(("readings", "before"), [(5, 3), (50, 5)])
 def test_steps_that_are_timed_one_by_one_are_as_many_as_the_settings_say(readings, before):
     """However long they take, and however alike they are."""

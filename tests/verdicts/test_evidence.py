@@ -63,6 +63,22 @@ def test_numbers_of_other_networks_cost_a_case_nothing(tmp_path: Path) -> None:
     assert work(100) == work(1000)
 
 
+def test_rounds_are_those_of_a_question_as_questions_follow_one_another(tmp_path: Path) -> None:
+    """Two questions with three rounds each, then a fourth round of the first; the trials of a session."""
+    run = SyntheticRun(tmp_path / "run")
+    order = [(16, 1), (32, 1), (16, 2), (32, 2), (16, 3), (32, 3), (64, 1), (64, 2), (64, 3), (16, 4), (32, 4)]
+    for place, (batch_size, repetition) in enumerate(order):
+        started_at = f"2026-11-21T08:{place:02}:00Z"
+        run.add(
+            training_case(batch_size), TORCH, steady_samples(batch_size, [0.1] * 4), repetition, started_at=started_at
+        )
+    evidence = Evidence([run.finish()], (), WORDS)
+    ((_, of_suite),) = [(key, of) for key, of in evidence.trial_rounds.items() if key[3] == "step_s"]
+    numbers = {size: [each.number for each in of_suite[training_case(size).id]] for size in (16, 32, 64)}
+    assert numbers[16] == numbers[32]
+    assert len({*numbers[16], *numbers[64]}) == 4 + 3
+
+
 TABLES = (
     HEAD
     + """rows = [["vgg_small", 64, 0.5]]

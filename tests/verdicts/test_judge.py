@@ -171,6 +171,27 @@ def test_what_fits_is_judged_on_gpus_of_that_memory_only(tmp_path: Path) -> None
     assert (found.verdict, found.hindrance) == ("not tested", "other hardware")
 
 
+@pytest.mark.parametrize(
+    ("status", "verdict"), [("out_of_memory", "reproduced"), ("failed", "inconclusive"), ("timeout", "inconclusive")]
+)
+def test_a_case_that_is_too_large_for_the_memory_is_named_and_hinders_no_verdict(
+    tmp_path: Path, status: str, verdict: str
+) -> None:
+    """Any other case without a number might be the exception."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for batch_size in (64, 128):
+        add_steps(run, TORCH, 0.1, batch_size=batch_size)
+        add_steps(run, TORCH, 0.05, batch_size=batch_size, devices=2, strategy="data_parallel")
+    add_steps(run, TORCH, 0.05, batch_size=256, devices=2, strategy="data_parallel")
+    for repetition in (1, 2, 3):
+        run.add(training_case(256), TORCH, [], repetition, status=status, **GPU)
+    over = {**FASTER_ON_TWO, "over": ["batch_size"]}
+    (found,) = judged(run, claim(over))
+    assert found.verdict == verdict
+    said = "Without cases that ran out of memory: training, cnn10, 1 device, batch 256, fp32."
+    assert (said in sentence(found)) is (status == "out_of_memory")
+
+
 @pytest.mark.parametrize(("reach", "verdict"), [(False, "reproduced"), (True, "not tested"), (None, "not tested")])
 def test_a_claim_on_gpus_without_transfers_between_them_is_judged_on_such_gpus_only(
     tmp_path: Path, reach: bool | None, verdict: str

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpu_run import GPU, two_gpus
 from tests.report.compared import add_trials, evidence_of, factors, tables
 from tests.synthetic_run import (
     TF,
@@ -23,7 +24,7 @@ from tsuishi.machine.compatibility import read_table
 from tsuishi.report.parts.blocks import Bullets, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.sections.beside_published import cards, cards_view
+from tsuishi.report.sections.beside_published import cards, cards_view, first_card
 from tsuishi.report.sections.quantity_tables import measured_view
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.source import read_source
@@ -82,6 +83,25 @@ def test_a_cpu_gets_the_same_sentence_and_its_name(tmp_path: Path) -> None:
     (sentence,) = [text for text in bullets(cards_view(evidence_of(run, published=True))) if "beside" in text]
     assert sentence.startswith("Example CPU @ 2.50GHz beside one RTX 2080 Ti on cnn10")
     assert "0.00500×" in sentence
+
+
+def test_the_top_of_a_page_has_the_gpu_that_shares_most_cases_with_a_published_one(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    name = GPU["device"]
+    for batch_size, published_s in PUBLISHED_S.items():
+        add_epochs(run, batch_size, published_s / 2, device=name)
+    evidence = evidence_of(run, published=True)
+    said = first_card(evidence)
+    assert said.startswith(name)
+    assert "2.00" in said
+    assert said in cards_said(evidence)
+    on_a_cpu = SyntheticRun(tmp_path / "cpu")
+    add_epochs(on_a_cpu, 128, 100.0, device="Example CPU @ 2.50GHz")
+    assert first_card(evidence_of(on_a_cpu, published=True)) == ""
+
+
+def cards_said(evidence: Evidence) -> tuple[str, ...]:
+    return bullets(cards_view(evidence))
 
 
 def test_without_a_shared_case_it_says_so(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpu_run import GPU
 from tests.large_run import write_large_run
 from tests.synthetic_run import (
     TF,
@@ -173,6 +174,27 @@ def test_warnings_count_trials_and_say_how_bad_it_was(two_gpus: Evidence) -> Non
     assert list(disturbances(two_gpus)) == [
         "In 2 of 2 trials a GPU's clock was held back in measured phases, for up to 75 % of the time: sw_power_cap."
     ]
+
+
+@pytest.mark.parametrize(
+    ("of_gpu", "said"),
+    [
+        ({"display_active": False, "power_limit_w": 450.0, "power_limit_default_w": 450.0}, []),
+        ({"power_limit_w": 300.0, "power_limit_default_w": 450.0}, ["may take 300 W, and usually 450 W."]),
+        ({"power_limit_w": 300.0}, []),
+        ({"display_active": True}, ["has a display attached, whose desktop takes memory and time of it."]),
+    ],
+)
+def test_a_desktop_and_a_lowered_power_limit_are_said_of_gpus_that_computed(
+    tmp_path: Path, of_gpu: dict[str, Any], said: list[str]
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    idle = {"index": 1, "name": "an idle card", "display_active": True}
+    gpus = [{"index": 0, "name": GPU["device"], **of_gpu}, idle]
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus})
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 8), **GPU)
+    found = list(disturbances(Evidence([run.finish()], (), WORDS)))
+    assert found == [f"GPU 0 ({GPU['device']}) {each}" for each in said]
 
 
 def test_drifting_steps_are_warned_of(tmp_path: Path) -> None:
