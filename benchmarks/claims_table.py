@@ -15,15 +15,24 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.stand_in_cards import ADA, TURING, Card, Cards, MadeUpClock
 from tests.machine.test_compatibility import Machine
+from tests.sessions import seeing
 from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.base.units import megabytes
+from tsuishi.environments.build_plan import disk_needed, plan_builds
 from tsuishi.machine.history import History
 from tsuishi.plan import trials
 from tsuishi.plan.candidates import candidates
-from tsuishi.plan.choice import Choice
+from tsuishi.plan.choice import Choice, fitting_defaults
 from tsuishi.plan.decidable import GpusHere, Situation, Takes, gpus_of, what_claims_take
-from tsuishi.plan.outline import outline
+from tsuishi.plan.lines import minutes
+from tsuishi.plan.outline import environments_in, outline
+from tsuishi.plan.planning import first_answer_s, outline_run
+from tsuishi.plan.session import Session
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.claim_words import bounds_text, what
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -104,6 +113,22 @@ def without_time(plan: Plan) -> tuple[Choice, trials.Matrix, Situation]:
     return choice, matrix, Situation(hardware, frameworks, suites, asked, of_full, {})
 
 
+def from_a_clone(card: Card) -> tuple[str, ...]:
+    """The row of a card: the needs of its first ten minutes, and the number of claims that they ask."""
+    with tempfile.TemporaryDirectory() as empty:
+        settings = Settings(cache=Path(empty), engine="venv", jobs=1)
+        session = Session(settings, Choice(), Screen(), CHECKOUT, clock=MadeUpClock(TIMES["10 min"]))
+        seeing(session, nvml=Cards(card, 1), history=Guesses(Path(empty), "machine"), data=None)
+        fitting = fitting_defaults(CHECKOUT, session.choice, session.nvml)
+        outlined = outline_run(session, fitting)
+        builds = plan_builds(session.builder, environments_in(outlined, fitting), session.history)
+    fetch = sum(build.download_bytes for build in builds)
+    claims = {(each.source, each.claim) for each in outlined.asked if each.claim}
+    first_s = first_answer_s(session, outlined, builds)
+    sizes = megabytes(fetch), megabytes(fetch + disk_needed(builds, 1))
+    return card.name, ", ".join(build.environment.name for build in builds), *sizes, minutes(first_s), str(len(claims))
+
+
 def suites_of(source: Source) -> tuple[str, ...]:
     """The suites of a source that run only where they are named; empty for the default suites."""
     named = sorted({str(suite) for claim in source.claims for suite in claim.named(SUITE)})
@@ -113,6 +138,9 @@ def suites_of(source: Source) -> tuple[str, ...]:
 def page() -> str:
     """The text of docs/claims.md."""
     lines = [*INTRODUCTION.strip().splitlines(), ""]
+    header = ["card", "environments", "to fetch", "disk", "first answer after", "claims asked"]
+    rows = [header, ["---"] * len(header), *map(from_a_clone, (ADA, TURING))]
+    lines += [*(f"| {' | '.join(row)} |" for row in rows), ""]
     for source in shipped_sources():
         suites = suites_of(source)
         lines += [f"## {source.name}", ""]
@@ -157,6 +185,9 @@ name), and real data: can `run-suite --profile P --within T` (for an adopted tab
 The times of trials are the suites' guesses; a machine that has measured before
 plans by its own times. `invoke run-suite --plan` prints the same for the machine at hand. How your claim compares
 frameworks, or releases and environments of one framework: sources.md, "Checks".
+
+The first ten minutes on a card with nothing built, by the guesses of suites and specs. Downloads are apart from the
+ten minutes:
 """
 
 

@@ -20,6 +20,7 @@ LEAST = {
 # What other tests start, as a process or by its functions: it needs more, or writes a page of the docs.
 STARTED_BY = {
     "bit_flips": "results/test_verification",
+    "claims_in_time": "benchmarks/test_claims_in_time",
     "claims_table": "plan/test_decidable",
     "crash_points": "results/test_crash_points",
     "gpu": "benchmarks/test_gpu_dry",

@@ -88,9 +88,21 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     if heating_s:
         session.screen.say(f"heating: about {units.duration(heating_s)} before the first trial (tsuishi.heat_s)")
     then_s = heating_s + outlined.measuring_s / session.at_once + session.report_s
-    first_s = heating_s + outlined.first_answer_s / session.at_once if session.is_limited else None
+    first_s = first_answer_s(session, outlined, wanted) if session.is_limited else None
     expected_s = _print_expected(session, wanted, then_s, first_s)
     return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
+
+
+def first_answer_s(session: Session, outlined: Outline, builds: Sequence[PlannedBuild]) -> float:
+    """Expected seconds from the command to its first answer, without downloads."""
+    trials_s = outlined.first_answer_s / session.at_once
+    return _built_after_s(session, builds) + _heating_s(session, outlined.matrix) + trials_s
+
+
+def _built_after_s(session: Session, builds: Sequence[PlannedBuild]) -> float:
+    """Expected seconds from the command to the end of its builds, without downloads."""
+    costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(session.settings))
+    return (session.clock.spent_s if session.clock.within_s is not None else 0.0) + costs.building_s(costs.build_s)
 
 
 def outline_run(
@@ -284,17 +296,14 @@ def _print_expected(
 ) -> float:
     """Print and return the expected seconds of the command.
 
-    then_s: the expected seconds after the builds; first_s: those until the first answer; None: nothing is answered
-    before the end. Raises UserError where there is not enough disk.
+    then_s: the expected seconds after the builds; first_s: those from the command to the first answer; None: nothing is
+    answered before the end. Raises UserError where there is not enough disk.
     """
     clock, screen = session.clock, session.screen
     fetch = sum(build.download_bytes for build in builds)
     unpacked = disk_needed(builds, jobs(session.settings))
-    costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(session.settings))
-    spent_s = clock.spent_s if clock.within_s is not None else 0.0
-    built_s = spent_s + costs.building_s(costs.build_s)
-    expected_s = built_s + then_s
-    first = f"the first answer after about {lines.minutes(built_s + first_s)}, " if first_s is not None else ""
+    expected_s = _built_after_s(session, builds) + then_s
+    first = f"the first answer after about {lines.minutes(first_s)}, " if first_s is not None else ""
     of = f" of {units.duration(clock.within_s)}" if clock.within_s is not None and then_s else ""
     screen.say(
         f"expected: {units.duration(expected_s)}{of}, {first}{lines.fetching(fetch, session.history)}, "
