@@ -95,7 +95,7 @@ def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
     with pytest.raises(UserError) as caught:
         run.run()
     assert str(caught.value) == (
-        f"{run.path}: run schema 99, this tsuishi reads up to 2; a later tsuishi made it: update tsuishi"
+        f"{run.path}: run schema 99, this tsuishi reads up to 3; a later tsuishi made it: update tsuishi"
     )
 
 

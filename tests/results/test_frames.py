@@ -169,7 +169,7 @@ def test_what_was_planned_and_is_not_there_is_missing(tmp_path: Path) -> None:
     found = outcomes(read_runs([run.finish()], WORDS))
     assert dict(zip(found["column"], found["status"], strict=True)) == {TF: "ok", TORCH: "missing"}
     assert "--resume" in found["reason"].iloc[1]
-    of_check = SyntheticRun(tmp_path / "check", extras={"check": {}})
+    of_check = SyntheticRun(tmp_path / "check", task="check")
     of_check.add_plan(conv2d_case(), TORCH)
     found = outcomes(read_runs([of_check.finish()], WORDS))
     assert found["reason"].tolist() == ["planned, but the run was stopped before it"]

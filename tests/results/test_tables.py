@@ -227,7 +227,7 @@ def test_a_trial_whose_blocks_are_all_wrong_spoils_neither_its_case_nor_the_repo
 
 
 def test_a_run_of_another_task_than_run_suite_is_not_resumed_by_it(tmp_path: Path) -> None:
-    run, checkout = SyntheticRun(tmp_path / "run", extras={"check": {}}), Checkout()
+    run, checkout = SyntheticRun(tmp_path / "run", task="check"), Checkout()
     run.add(training_case(16), TF, [("measure", 0, 1, 16, 0.0)])
     make_report([run.finish()], checkout.published, checkout.templates, tmp_path / "out")
     page = markdown_of(tmp_path / "out").replace("\\_", "_")

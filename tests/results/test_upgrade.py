@@ -28,6 +28,21 @@ def test_there_is_a_step_from_every_earlier_schema_to_the_next() -> None:
     assert sorted(STEPS) == list(range(1, SCHEMA_VERSION))
 
 
+@pytest.mark.parametrize(
+    ("old", "task", "request_of"),
+    [
+        ({"arguments": {"suite": ""}, "extras": {}}, "run-suite", {}),
+        ({"arguments": {"quantity": "step_s"}}, "find", {}),
+        ({"arguments": {}, "extras": {"check": {}}}, "check", {}),
+        ({"extras": {"explain": {"value": 1.0}}}, "explain", {"value": 1.0}),
+        ({"extras": ["explain"]}, "run-suite", {}),
+    ],
+)
+def test_a_run_of_schema_2_gets_the_task_that_made_it(old: dict[str, Any], task: str, request_of: object) -> None:
+    new = upgraded("a run", {"schema_version": 2, **old})
+    assert (new["task"], new["request"], new.get("extras")) == (task, request_of, None)
+
+
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tsuishi of schema 3, with a step from each schema before."""

@@ -605,8 +605,8 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
 def test_a_run_that_had_to_stop_names_the_command_that_goes_on(tmp_path: Path) -> None:
     made: dict[str, dict[str, Any]] = {
         "run": {},
-        "check": {"extras": {"check": {}}},
-        "search": {"arguments": {"quantity": "step_s"}},
+        "check": {"task": "check"},
+        "search": {"task": "find"},
     }
     runs = [SyntheticRun(tmp_path / name, **record).finish() for name, record in made.items()]
     assert [str(RunStopped(run, "free some room")) for run in runs] == [
@@ -644,7 +644,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_run_json_holds_the_plan(run: RunDirectory) -> None:
     recorded = json.loads((run.path / "run.json").read_text())
-    assert recorded["schema_version"] == 2
+    assert (recorded["schema_version"], recorded["task"]) == (3, "run-suite")
     assert len(recorded["plan"]) == 11
     assert recorded["data"] is None
     assert recorded["arguments"]["env"] == "host"

@@ -52,8 +52,6 @@ class Chain:
     exit_code: int = 0
     # Whether it makes a run that run-suite can resume.
     makes_run: bool = False
-    # Whether its run is not resumed: the same command measures everything anew.
-    begins_again: bool = False
 
     @cached_property
     def session(self) -> "Session":
@@ -123,8 +121,7 @@ class ChainExecutor(Executor):
             goes_on = "the same command with `--resume latest`" if resumes else "the same command"
             if self._chain.makes_run or "run-suite" in names:
                 goes_on = "`invoke run-suite --resume latest`"
-            what = "begins again" if self._chain.begins_again else "goes on"
-            raise Exit(f"interrupted; {goes_on} {what}", code=EXIT_INTERRUPTED) from None
+            raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if self._chain.exit_code:
             raise Exit(code=self._chain.exit_code)

@@ -4,6 +4,7 @@ import math
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, report_runs, run_suite
 from tsuishi.commands.adopting import adopted
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.executors import executor_of
 from tsuishi.commands.options import Options
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing, usable
@@ -28,6 +30,7 @@ from tsuishi.plan.planning import NothingToAsk
 from tsuishi.plan.session import Session
 from tsuishi.report.output import checked
 from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.run.resume import interrupted, resume
 from tsuishi.specs.case import DEVICES, SUITE, Case
 from tsuishi.specs.checkable import CheckableNumber, of_usual_values
 from tsuishi.specs.environment import Environment, read_environments, select_environments
@@ -37,6 +40,7 @@ from tsuishi.specs.statuses import OUT_OF_MEMORY, UNSUPPORTED
 from tsuishi.specs.suite import Group, read_suite
 from tsuishi.verdicts.doubtful import doubts_about
 
+_TASK = "check"
 # Trials of the case, where --repetitions does not say another number.
 _TRIALS = 6
 # How many environments are tried, where the nearest do not support the case.
@@ -127,7 +131,7 @@ def check(chain: Chain) -> None:
     for environment in tried:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
         usual = {"repetitions": str(_TRIALS), "within": session.settings.within}
-        sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": "check"})
+        sub = main_job(chain, found, inner, {**usual, "env": environment.name, "suite": suite, "name": _TASK}, _TASK)
         try:
             run = reported_run(sub)
         except NothingToAsk:
@@ -154,24 +158,32 @@ def check(chain: Chain) -> None:
 
 
 def reported_run(sub: Chain) -> RunDirectory | None:
-    """The run of a main job, after its report; None where the job only prints its plan."""
-    build.build(sub)
+    """The run of a main job, after its report; None where the job only prints its plan.
+
+    The latest run goes on where it is of the same command, and was interrupted.
+    """
+    session = sub.session
+    begun = None if sub.only_plans else interrupted(session)
+    if begun:
+        session.screen.say(f"run {begun.id} was interrupted, and goes on")
+        sub.run_id = run_suite.measured_run(sub, partial(resume, session, begun.id, executor_of)).id
+    else:
+        build.build(sub)
+        run_suite.make_or_resume(sub)
     if sub.only_plans:
         return None
-    run_suite.make_or_resume(sub)
     report_runs.report(sub)
     return open_run(sub.session.settings.results, sub.run_id)
 
 
-def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, str]) -> Chain:
-    """The main job in the folder of a check: with the options of the chain, and these where the chain has none."""
+def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, str], task: str) -> Chain:
+    """The main job of a task in its own folder: with the options of the chain, and these where the chain has none."""
     rows = {row.parameter for row in options_of(MAIN_JOB)} - {"env"}
     given = {name: value for name, value in chain.options.given.items() if name in rows}
-    chain.begins_again = True
     accelerator = found.session.choice.accelerator
     all_given = Options({"accelerator": accelerator, **options, **given})
-    sub = Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner, begins_again=True)
-    sub.session = replace(sub.session, extras={"check": {}})
+    sub = Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)
+    sub.session = replace(sub.session, task=task)
     return sub
 
 

@@ -20,6 +20,7 @@ from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import MachineRecord
+from tsuishi.results.run_record import RUN_SUITE
 from tsuishi.results.same_machine import differing, makes_another
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
     closing = (*_time_taken(chain), *made.closing, *undrawn)
-    further = () if chain.begins_again else _more(session, runs, made.more)
+    further = _more(session, runs, made.more) if session.task == RUN_SUITE else ()
     for line in (*closing, f"report: {made.index}", *further):
         session.screen.say(line)
     _fail_on(chain, options.names("fail_on"), made)

@@ -20,6 +20,7 @@ from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.plan.choice import Choice
+from tsuishi.results.run_record import RUN_SUITE
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
@@ -70,8 +71,9 @@ class Session:
     clock: Clock = field(default_factory=Clock)
     # Whether a report follows; time is kept for it.
     with_report: bool = True
-    # What an extra asks of the run that is made, by the name of the extra.
-    extras: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    # The task that makes runs, and what it asks of them.
+    task: str = RUN_SUITE
+    request: Mapping[str, Any] = field(default_factory=dict)
     # Gives the sentences of a report on the questions that a run has decided so far, by the question's id.
     decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
     # Gives the suite whose cases all need one more look, by the trials that a run has so far; empty: no suite does.

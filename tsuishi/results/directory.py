@@ -27,12 +27,12 @@ from typing import Any, TextIO, TypeVar
 from tsuishi.base import exclusion, seals, toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.files import entries, parse_json, read_bytes, replacing, sync, temporary_folder, write_json
-from tsuishi.base.option_table import task_with
+from tsuishi.base.option_table import options_of
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.record_files import REMEDY, json_text, parsed, read_record
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
-from tsuishi.results.run_record import SCHEMA_VERSION, RunRecord
+from tsuishi.results.run_record import RUN_SUITE, SCHEMA_VERSION, RunRecord
 from tsuishi.results.upgrade import upgraded
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -224,23 +224,20 @@ def open_run(results: Path, name: str = "") -> RunDirectory:
     raise unknown("run", name, runs)
 
 
-def open_to_resume(results: Path, name: str, *, search: bool) -> RunDirectory:
-    """The run to go on with: for LATEST the latest search, or the latest run that is none.
+def open_to_resume(results: Path, name: str, task: str = RUN_SUITE) -> RunDirectory:
+    """The run of a task to go on with: for LATEST its latest.
 
-    Raises UserError where there is none, and for the name of the other kind.
+    Raises UserError where there is none, and for the name of a run of another task.
     """
-    commands = {True: task_with("quantity"), False: "run-suite"}
     if name in ("", LATEST):
         for path in reversed(known_runs(results).values()):
-            if RunDirectory(path).run().is_search == search:
+            if RunDirectory(path).run().task == task:
                 return RunDirectory(path)
-        raise UserError(f"there is no run of `invoke {commands[search]}` in {results}/ yet")
+        raise UserError(f"there is no run of `invoke {task}` in {results}/ yet")
     run = open_run(results, name)
-    if run.run().is_search != search:
-        other = commands[not search]
-        raise UserError(
-            f"run {run.id} is of `invoke {other}`, with the options it began with and --resume: go on there"
-        )
+    if (other := run.run().task) != task:
+        resume = " and --resume" if "resume" in {row.name for row in options_of((other,))} else ""
+        raise UserError(f"run {run.id} is of `invoke {other}`, with the options it began with{resume}: go on there")
     return run
 
 

@@ -11,7 +11,10 @@ from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_id import Name, TrialId
 from tsuishi.specs.trial_spec import DataRecord, Trial, Value
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+
+# The task whose runs are resumed by itself.
+RUN_SUITE = "run-suite"
 
 
 class LeftOut(Record):
@@ -64,11 +67,13 @@ class RunRecord(Record):
     """run.json: the request and the plan. `mac` is the seal of the user who wrote it.
 
     `seed` decides the order of trials; `drawn` are 64 random bits as hexadecimal digits, drawn when the run was made.
-    `extras`: what a task with a folder of its own, as check, asks of the run, by its name; it alone reads that.
+    `task`: the task of Invoke that made it, as run-suite, find or check. `request`: what that task asked of the run; it
+    alone reads that.
     """
 
     schema_version: int = SCHEMA_VERSION
     run_id: Name
+    task: Name = RUN_SUITE
     tsuishi_version: str | None = None
     git: CheckoutState | None = None
     created_at: str | None = None
@@ -86,18 +91,13 @@ class RunRecord(Record):
     self_checks: dict[str, dict[str, Value]] = {}
     left_out: tuple[LeftOut, ...] = ()
     replays: OriginalRun | None = None
-    extras: dict[str, dict[str, Any]] = {}
+    request: dict[str, Any] = {}
     mac: str | None = None
-
-    @property
-    def is_search(self) -> bool:
-        """Whether it is a search for the release that changed a quantity."""
-        return "quantity" in self.arguments
 
     @property
     def is_of_run_suite(self) -> bool:
         """Whether `run-suite --resume` goes on with it, and not only the task that made it, as a search or a check."""
-        return not self.is_search and not self.extras
+        return self.task == RUN_SUITE
 
     @property
     def seeds_from(self) -> str:

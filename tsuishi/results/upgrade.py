@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tsuishi.base.errors import UserError
-from tsuishi.results.run_record import SCHEMA_VERSION
+from tsuishi.base.option_table import task_with
+from tsuishi.results.run_record import RUN_SUITE, SCHEMA_VERSION
 
 # Takes the content of a run.json to the next version, without `schema_version`.
 Step = Callable[[dict[str, Any]], dict[str, Any]]
@@ -23,8 +24,16 @@ def _trials_by_their_id(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "plan": renamed}
 
 
+def _says_its_task(content: dict[str, Any]) -> dict[str, Any]:
+    """From schema 2: a search had the options that only a search has; other tasks stood over what they asked."""
+    extras, arguments = content.pop("extras", None), content.get("arguments")
+    is_search = isinstance(arguments, dict) and "quantity" in arguments
+    task, request = next(iter(extras.items()), (RUN_SUITE, {})) if isinstance(extras, dict) else (RUN_SUITE, {})
+    return {**content, "task": task_with("quantity") if is_search else task, "request": request}
+
+
 # By the version that a step begins with: one for each version before SCHEMA_VERSION.
-STEPS: Mapping[int, Step] = {1: _trials_by_their_id}
+STEPS: Mapping[int, Step] = {1: _trials_by_their_id, 2: _says_its_task}
 
 
 def upgraded(place: object, content: Mapping[str, Any]) -> dict[str, Any]:

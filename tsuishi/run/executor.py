@@ -7,6 +7,7 @@ from typing import Protocol
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.option_table import options_of
 from tsuishi.base.settings import CLUSTER, Settings
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.busy import await_idle
@@ -42,7 +43,7 @@ class RunStopped(Exception):
         record, again = run.run(), "give the same command again"
         if record.is_of_run_suite:
             again = f"go on with `invoke run-suite --resume {run.id}`"
-        elif record.is_search:
+        elif "resume" in {row.name for row in options_of((record.task,))}:
             again = f"give the same command with `--resume {run.id}`"
         super().__init__(f"{why}, then {again}; what was measured is kept")
         self.run = run

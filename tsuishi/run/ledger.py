@@ -52,6 +52,7 @@ def create(
         session.settings.results / run_id,
         RunRecord(
             run_id=run_id,
+            task=session.task if search is None else task_with("quantity"),
             tsuishi_version=__version__,
             git=CheckoutState.model_validate(git_state()),
             created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
@@ -59,7 +60,7 @@ def create(
             seed=choice.seed,
             drawn=secrets.token_hex(8),
             engine=session.settings.engine,
-            arguments=_arguments(session, search),
+            arguments=options_given(session, search),
             data=DataRecord.model_validate(session.data_record) if session.data_record else None,
             # Named before anything is measured.
             questions=tuple(outlined.asked),
@@ -70,12 +71,12 @@ def create(
             self_checks={name: dict(errors) for name, errors in checked.items()},
             left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
             replays=original,
-            extras=dict(session.extras),
+            request=dict(session.request),
         ),
     )
 
 
-def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
+def options_given(session: Session, search: Mapping[str, Value] | None = None) -> dict[str, Value | tuple[Value, ...]]:
     """The options of run-suite, or of a search, that repeat this run."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
     no_limit = "none" if search is None else ""

@@ -24,10 +24,11 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import trial_folders, verification
 from tsuishi.results.attempts import last_attempts
-from tsuishi.results.directory import RunDirectory, open_to_resume
+from tsuishi.results.directory import RunDirectory, known_runs, open_to_resume
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.ledger import options_given
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.environment import Accelerator, Environment, select_environments
 from tsuishi.specs.suite import Profile, select_suites
@@ -48,10 +49,31 @@ def resume(
     executor are the run's own, unless given now; `executor_of` makes the executor. Raises UserError where the run is
     somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
-    run = open_to_resume(session.settings.results, name, search=False)
+    run = open_to_resume(session.settings.results, name, session.task)
     with run.alone():  # from the first look for trials that are left
         _go_on(session, run, executor_of)
     return run
+
+
+def interrupted(session: Session) -> RunDirectory | None:
+    """The latest run of the session's task, if it is of the same options and request, and has trials left to measure.
+
+    None where this user did not make it, or the suites here do not make its trials.
+    """
+    known = (RunDirectory(path) for path in reversed(known_runs(session.settings.results).values()))
+    of_task = ((run, record) for run in known for record in [run.run()] if record.task == session.task)
+    run, recorded = next(of_task, (None, None))
+    if run is None or recorded is None or not run.is_ours(recorded) or not recorded.plan:
+        return None
+    now = {"request": session.request, "seed": session.choice.seed, "options": options_given(session)}
+    then = {"request": recorded.request, "seed": recorded.seed, "options": recorded.arguments}
+    if toml.canonical_json(now) != toml.canonical_json(then):
+        return None
+    try:
+        planned = planned_again(session, run.path, recorded, environments_of_plan(session, recorded))
+    except UserError:
+        return None
+    return run if runner.unfinished(run, planned) else None
 
 
 def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) -> Session:

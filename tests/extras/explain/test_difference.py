@@ -35,7 +35,7 @@ ASKED = {
 
 
 def run(path: Path, asked: dict[str, Any], seconds: dict[int, float] | None = None) -> SyntheticRun:
-    made = SyntheticRun(path, extras={"explain": asked})
+    made = SyntheticRun(path, task="explain", request=asked)
     for batch_size, each in (seconds or {16: 0.1, 64: 0.4}).items():
         for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
             samples = [("measure", index, 1, batch_size, each * factor) for index in range(4)]
@@ -109,7 +109,7 @@ FIRST, SECOND, THIRD, LAST = (16, "native"), (64, "native"), (16, "channels_last
 
 def of_corners(path: Path, asked: dict[str, Any], *corners: tuple[int, str]) -> SyntheticRun:
     """A run with three trials of each corner: four times as long for 64 images, half as long in the other layout."""
-    made = SyntheticRun(path, extras={"explain": asked})
+    made = SyntheticRun(path, task="explain", request=asked)
     for batch_size, layout in corners:
         each = 0.1 * (4 if batch_size == 64 else 1) * (0.5 if layout == "channels_last" else 1)
         for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
@@ -153,7 +153,7 @@ def test_bars_that_are_looked_at_several_times_count_the_trials_of_the_last_look
 ) -> None:
     def bars_of(name: str, trials: int, *, looks: bool) -> list[Bar]:
         asked = {**ASKED, "looks": looks}
-        made = SyntheticRun(tmp_path / name, extras={"explain": asked})
+        made = SyntheticRun(tmp_path / name, task="explain", request=asked)
         for batch_size, repetition in itertools.product((16, 64), range(1, trials + 1)):
             # The first three trials scatter, the others take twice as long.
             factor = {1: 0.99, 2: 1.0, 3: 1.01}.get(repetition, 2.0)
@@ -175,7 +175,7 @@ def test_bars_that_are_looked_at_several_times_count_the_trials_of_the_last_look
 def test_a_protocol_is_a_setting_of_the_cases_that_have_it(tmp_path: Path) -> None:
     printed = {**CASE.axes, "protocol": "literal"}
     asked = {**ASKED, "axes": printed, "mine": {"protocol": "steady"}}
-    made = SyntheticRun(tmp_path / "run", extras={"explain": asked})
+    made = SyntheticRun(tmp_path / "run", task="explain", request=asked)
     for protocol, seconds in (("literal", 0.1), ("steady", 0.025)):
         for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
             samples = [("measure", index, 1, 16, seconds * factor) for index in range(4)]

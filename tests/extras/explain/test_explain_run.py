@@ -97,15 +97,29 @@ def test_an_engine_that_is_that_of_the_printed_number_is_no_difference(tmp_path:
     assert "nothing differs from the printed case (" in done.stderr
 
 
-def test_an_interrupted_explanation_says_that_the_command_begins_again(tmp_path: Path) -> None:
-    process = start(tmp_path / "check", "--mine", "images=84", "--repetitions", "90")
+def test_an_interrupted_explanation_goes_on_with_the_same_command(tmp_path: Path) -> None:
+    command = tmp_path / "check", "--mine", "images=84", "--repetitions", "4"
+    process = start(*command)
+
+    def measured() -> list[Path]:
+        return sorted(tmp_path.glob("check/results/*/trials/*/trial.json"))
+
     try:
-        wait_for(lambda: [*tmp_path.glob("check/results/*/trials/*/trial.json")], 120)
+        wait_for(measured, 120)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert (process.returncode, said.splitlines()[-1]) == (130, "interrupted; the same command begins again")
+    assert (process.returncode, said.splitlines()[-1]) == (130, "interrupted; the same command goes on")
+    (run,) = tmp_path.glob("check/results/*/run.json")
+    before = {path: path.read_bytes() for path in measured()}
+    again = explain(*command)
+    assert again.returncode == 0, again.stderr
+    assert f"run {run.parent.name} was interrupted, and goes on" in again.stdout
+    assert [*tmp_path.glob("check/results/*/run.json")] == [run]
+    assert before.items() <= {path: path.read_bytes() for path in measured()}.items()
+    planned = len(json.loads(run.read_text())["plan"])
+    assert len(measured()) in (planned, planned + 1), "a trial that was interrupted is attempted again"
 
 
 def test_too_little_time_for_both_ends_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -184,13 +184,13 @@ def test_the_latest_search_is_resumed_whatever_was_run_since(session: Session) -
     choice = Choice(("tiny1.0",), ("bench",), repetitions=1)
     since = run_suite(replace(session, choice=choice, clock=Clock(None)))
     results = session.settings.results
-    assert open_to_resume(results, "latest", search=True).id == found.run.id
-    assert open_to_resume(results, "latest", search=False).id == since.id
+    assert open_to_resume(results, "latest", "find").id == found.run.id
+    assert open_to_resume(results, "latest").id == since.id
     with pytest.raises(
         UserError, match=f"^run {since.id} is of `invoke run-suite`, with the options it began with and "
     ):
-        open_to_resume(results, since.id, search=True)
-    command = command_line(found.run.run().arguments)
+        open_to_resume(results, since.id, "find")
+    command = command_line(found.run.run().arguments, found.run.run().task)
     assert command.startswith(
         "invoke find --case=protocol=steady,devices=1 --quantity=step_s --from=tiny1.0 --to=tiny2.1"
     )

@@ -135,7 +135,7 @@ def test_equal_environments_that_scatter_are_no_finding(tmp_path: Path) -> None:
 
 def test_the_page_of_a_check_does_not_name_a_command_that_its_user_cannot_give(tmp_path: Path) -> None:
     run = compared(tmp_path, 0.5, 0.5, apart=0.2)
-    run.run["extras"] = {"check": {}}
+    run.run["task"] = "check"
     assert lead(page(run)).partition("No finding is certain.")[2] == ""
 
 

@@ -145,7 +145,7 @@ class Difference(Record):
 def difference_of(run: RunRecord) -> Difference:
     """The difference that a run was made to explain. Raises UserError where run.json does not say it validly."""
     try:
-        return Difference.model_validate_json(json.dumps(run.extras[NAME]))
+        return Difference.model_validate_json(json.dumps(run.request))
     except ValidationError as error:
         raise UserError(
             f"run.json does not say validly what is explained: {toml.explain(error, Difference)}"

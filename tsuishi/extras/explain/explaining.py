@@ -10,7 +10,7 @@ from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.extras.explain import device, sections
 from tsuishi.extras.explain.design import MOST
-from tsuishi.extras.explain.difference import NAME, Difference, explained
+from tsuishi.extras.explain.difference import Difference, explained
 from tsuishi.extras.explain.explanation_folder import ExplanationFolder
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
@@ -79,7 +79,7 @@ def measure(chain: Chain, found: check.Found, asked: Difference) -> None:
         say(f"not measured: {text}")
     fitting = fitting.model_copy(update={"looks": sub.session.is_limited})
     open_suite = partial(folder.open_suite, fitting)
-    sub.session = replace(sub.session, extras={NAME: fitting.content()}, open_suite=open_suite)
+    sub.session = replace(sub.session, request=fitting.content(), open_suite=open_suite)
     run = check.reported_run(sub)
     if run is None:
         return

@@ -72,7 +72,7 @@ class ExplanationFolder:
 
     def job(self) -> Chain:
         """The main job that measures the suites. All have one clock."""
-        sub = check.main_job(self.chain, self.found, self.inner, self.options)
+        sub = check.main_job(self.chain, self.found, self.inner, self.options, NAME)
         self.clock = self.clock or sub.session.clock
         sub.session = replace(sub.session, clock=self.clock)
         return sub

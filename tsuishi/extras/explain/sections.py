@@ -23,7 +23,7 @@ _ROW_HEIGHT, _WIDTH = 28, 460
 def summary_views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> Iterator[View]:
     """A view of each run that explains a difference; what cannot be explained is said there."""
     runs = evidence.directories
-    explaining = {name: record for name, record in evidence.results.runs.items() if NAME in record.extras}
+    explaining = {name: record for name, record in evidence.results.runs.items() if record.task == NAME}
     for name, record in explaining.items():
         which = f" ({name})" if len(explaining) > 1 else ""
         # The corners of an explanation are of its own run, also where other runs have the same cases.

@@ -1,6 +1,7 @@
 """`invoke find`: which release of a framework changed a value."""
 
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
+from tsuishi.base.option_table import task_with
 from tsuishi.base.units import counted, duration
 from tsuishi.commands.chain import Chain
 from tsuishi.environments.build_plan import plan_builds, print_builds
@@ -53,7 +54,7 @@ def find(chain: Chain) -> None:
 def _resumed(chain: Chain) -> RunDirectory | None:
     """The run that --resume names; None without it. The search decides whether the run is its own."""
     name = chain.options.text("resume")
-    return open_to_resume(chain.session.settings.results, name, search=True) if name else None
+    return open_to_resume(chain.session.settings.results, name, task_with("quantity")) if name else None
 
 
 def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:

@@ -18,6 +18,7 @@ from tsuishi.results.records import (
     MachineRecord,
     Processor,
 )
+from tsuishi.results.run_record import RUN_SUITE
 from tsuishi.specs.trial_spec import Value
 from tsuishi.verdicts.evidence import Evidence
 
@@ -91,13 +92,13 @@ def machine_text(machine: MachineRecord) -> str:
     return t("{cpu} ({cores} logical cores, {gpus})", cpu=name, cores=cpu.logical, gpus=text)
 
 
-def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:
-    """The command that repeats a run, from the run's arguments; arguments that were not given are left out.
+def command_line(arguments: Mapping[str, Value | tuple[Value, ...]], task: str = RUN_SUITE) -> str:
+    """The command that repeats a run of a task, from the run's arguments; arguments that were not given are left out.
 
     Readers copy the command into a shell: it is a single line, in which every value is a single word.
     """
-    search = ["invoke", task_with("quantity")]
-    before, after = (search, []) if "quantity" in arguments else (["invoke", "build", "run-suite"], ["report"])
+    is_search = task == task_with("quantity")
+    before, after = (["invoke", task], []) if is_search else (["invoke", "build", "run-suite"], ["report"])
     words = []
     for name, value in arguments.items():
         if value is not None and value is not False and value not in ("", ()):

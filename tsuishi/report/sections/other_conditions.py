@@ -115,7 +115,7 @@ def _runs(evidence: Evidence) -> dict[str, str]:
             t("version of tsuishi"): run.tsuishi_version,
             t("commit of tsuishi"): _commit(run.git),
             t("data"): f"{run.data.file} {run.data.sha256[:_DIGITS]}" if run.data else NOTHING,
-            t("command"): descriptions.command_line(run.arguments),
+            t("command"): descriptions.command_line(run.arguments, run.task),
         }
         for run in evidence.results.runs.values()
     )

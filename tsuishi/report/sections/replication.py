@@ -60,7 +60,7 @@ def _problems(evidence: Evidence) -> View:
 
 def _commands(evidence: Evidence) -> View:
     """The commands of whole runs, and the command of each suite's first case; commands.csv has those of all cases."""
-    runs = [descriptions.command_line(run.arguments) for run in evidence.results.runs.values()]
+    runs = [descriptions.command_line(run.arguments, run.task) for run in evidence.results.runs.values()]
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
     rows: dict[tuple[str, str], dict[str, Any]] = {}

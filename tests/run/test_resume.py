@@ -1,0 +1,64 @@
+"""The run that a task goes on with by itself: its own, of the same options and request, with trials left."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench import make_checkout
+from tests.run.test_runner import session
+from tsuishi.base.files import read_json, write_json
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import interrupted
+
+REQUEST = {"of": ["a number"]}
+
+
+@pytest.fixture
+def asks(tmp_path: Path) -> Session:
+    make_checkout(tmp_path, "ok", "binary")
+    return replace(session(tmp_path), task="check", request=REQUEST)
+
+
+@pytest.fixture
+def begun(asks: Session) -> RunDirectory:
+    """A run that was interrupted: a trial is not there."""
+    run = run_suite(asks)
+    assert interrupted(asks) is None, "it is whole"
+    shutil.rmtree(run.finished_folders()[0])
+    return run
+
+
+def test_a_run_of_the_same_command_with_trials_left_goes_on(asks: Session, begun: RunDirectory) -> None:
+    found = interrupted(replace(asks, request={"of": ("a number",)}))
+    assert found is not None
+    assert found.id == begun.id
+
+
+CHANGES: dict[str, Callable[[Session], Session]] = {
+    "another task": lambda asks: replace(asks, task="run-suite"),
+    "another request": lambda asks: replace(asks, request={}),
+    "other options": lambda asks: replace(asks, choice=replace(asks.choice, repetitions=2)),
+    "another seed": lambda asks: replace(asks, choice=replace(asks.choice, seed=7)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_run_of_another_command_does_not_go_on(asks: Session, begun: RunDirectory, name: str) -> None:
+    assert interrupted(CHANGES[name](asks)) is None
+
+
+def test_a_run_of_somebody_else_and_of_other_suites_does_not_go_on(asks: Session, begun: RunDirectory) -> None:
+    suite = asks.checkout.suites / "bench.toml"
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("[[groups]]", "[[groups]]\naccelerator = 'cuda'", 1), encoding="utf-8")
+    assert interrupted(asks) is None
+    suite.write_text(text, encoding="utf-8")
+    assert interrupted(asks) is not None
+    path = begun.path / "run.json"
+    write_json(path, {**read_json(path), "created_at": "2026-11-29T00:00:00Z"})
+    assert interrupted(asks) is None
