@@ -6,11 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.known_truths import Draw, Random
-from tsuishi.estimates import roofline
+from tsuishi.estimates import contrasts, roofline
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Terms, case_terms
+from tsuishi.verdicts.fit_checks import _fitted
 
 CASES = 8
 SCATTER = 0.01
@@ -149,6 +150,52 @@ def ratio_across_questions_missed(warms: float, over_s: float, questions: int) -
     def draw(random: Random) -> bool:
         terms = in_turn(random, warms, over_s, questions)
         interval = ratio(terms["0a", "a", "step_s"], terms[f"{questions - 1}b", "a", "step_s"]).interval()
+        return interval is None or 0.0 not in interval
+
+    return draw
+
+
+def nested_rounds_missed() -> Draw:
+    """The interval of an A/A ratio does not have 1, where a case has rounds before and after those of the other.
+
+    The machine walks as is assumed, and trials scatter by 0.3 %.
+    """
+
+    def draw(random: Random) -> bool:
+        walked = np.cumsum(random.normal(0, contrasts._OF_ROUND, 33))
+        numbers = {"a": [0, 1, 2, 30, 31, 32], "b": [15, 16, 17]}
+        key = ("s", "steady", "a", "step_s")
+        values = {case: np.exp(walked[of] + random.normal(0, 0.003, len(of))).tolist() for case, of in numbers.items()}
+        rounds = {case: [Round("1", number) for number in of] for case, of in numbers.items()}
+        terms = case_terms({key: values}, rounds={key: rounds})
+        interval = ratio(terms["a", "a", "step_s"], terms["b", "a", "step_s"]).interval()
+        return interval is None or 0.0 not in interval
+
+    return draw
+
+
+def lines_across_questions_missed(parameter: str) -> Draw:
+    """The interval of an A/A ratio of two lines of four batch sizes, measured 12 rounds apart, does not have 1.
+
+    The machine walks as is assumed, and trials scatter by 0.3 %.
+    """
+    batch_sizes = (32, 64, 128, 256)
+
+    def draw(random: Random) -> bool:
+        walked = np.cumsum(random.normal(0, contrasts._OF_ROUND, 15))
+        lines = []
+        for first in (0, 12):
+            of = [first, first + 1, first + 2]
+            key = ("s", "steady", str(first), "step_s")
+            values = {
+                str(size): ((size / 4800 + 0.009) * np.exp(walked[of] + random.normal(0, 0.003, 3))).tolist()
+                for size in batch_sizes
+            }
+            rounds = {str(size): [Round("1", number) for number in of] for size in batch_sizes}
+            terms = case_terms({key: values}, rounds={key: rounds})
+            points = [(size, terms[str(size), str(first), "step_s"]) for size in batch_sizes]
+            lines += [line for line in [_fitted(parameter, points)] if line]
+        interval = ratio(*lines).interval()
         return interval is None or 0.0 not in interval
 
     return draw

@@ -69,7 +69,7 @@ class Cards(Machine):
 
 
 class MadeUpClock(Clock):
-    """A clock that stands but for `pass_s`."""
+    """A clock that stands but for `passed_s`."""
 
     def __init__(self, within_s: float) -> None:
         super().__init__(within_s, began=0.0)

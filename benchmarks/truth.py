@@ -77,6 +77,11 @@ def _of_rounds() -> Iterator[Row]:
     for questions in (2, 8, 16):
         name = f"a machine becomes 5 % slower over 10 minutes: the interval of questions 1 and {questions} misses"
         yield Row(name, 0.05, round_truths.ratio_across_questions_missed(0.05, 600, questions))
+    name = "a machine walks by 0.6 % a round, trials scatter by 0.3 %"
+    yield Row(f"{name}: a ratio misses, of rounds before and after", 0.05, round_truths.nested_rounds_missed())
+    for parameter in ("v0", "t_cost"):
+        missed = round_truths.lines_across_questions_missed(parameter)
+        yield Row(f"{name}: a ratio of {parameter} misses, of lines 12 rounds apart", 0.05, missed)
     name = "a machine is steady: said of 2 environments that one is not"
     yield Row(name, 0.02, round_truths.steady_called_warming())
     for trials in (3, 12):

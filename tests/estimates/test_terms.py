@@ -68,7 +68,7 @@ def test_questions_that_a_session_measures_one_after_the_other_may_be_apart_by_m
     assert together.error is not None
     assert apart.error is not None
     assert together.error < 0.002
-    assert apart.error == pytest.approx(math.hypot(math.sqrt(3) * 0.006, together.error), rel=0.1)
+    assert apart.error == pytest.approx(math.hypot(math.sqrt(19 / 9) * 0.006, together.error), rel=0.1)
     # Each side of a ratio of ratios was measured together: what changed in between cancels.
     gaps = contrast([(1, of["a"]), (-1, of["b"]), (1, of["later"]), (-1, of["later"])])
     assert gaps.error is not None

@@ -1,6 +1,5 @@
-"""The run that a task goes on with by itself: its own, of the same options and request, with trials left."""
+"""The run that a task goes on with by itself: its own, of the same options and request, and interrupted."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from tests.run.test_runner import session
 from tsuishi.base.files import read_json, write_json
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_record import SessionRecord
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import interrupted
 
@@ -26,14 +26,15 @@ def asks(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def begun(asks: Session) -> RunDirectory:
-    """A run that was interrupted: a trial is not there."""
+    """A run that was interrupted."""
     run = run_suite(asks)
-    assert interrupted(asks) is None, "it is whole"
-    shutil.rmtree(run.finished_folders()[0])
+    assert interrupted(asks) is None, "its session ended, also where a trial failed or has no number"
+    recorded = run.run()
+    run.write_run(recorded.model_copy(update={"sessions": (SessionRecord(began_at=recorded.created_at),)}))
     return run
 
 
-def test_a_run_of_the_same_command_with_trials_left_goes_on(asks: Session, begun: RunDirectory) -> None:
+def test_an_interrupted_run_of_the_same_command_goes_on(asks: Session, begun: RunDirectory) -> None:
     found = interrupted(replace(asks, request={"of": ("a number",)}))
     assert found is not None
     assert found.id == begun.id

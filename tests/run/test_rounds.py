@@ -186,6 +186,74 @@ def test_a_claim_on_statuses_is_decided_by_a_single_trial_of_each_case(tmp_path:
     assert {*bench.go(bench.rounds([claim])).values()} == {1}
 
 
+def test_a_claim_that_nothing_fits_is_decided_when_the_last_case_did_not_fit(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    claim = bench.claim("a", *(bench.cell(devices, 1.0) for devices in (1, 2)), of_statuses=True)
+    bench.status = dict.fromkeys(claim.of, "out_of_memory")
+    bench.go(bench.rounds([claim]))
+    assert bench.decided == [("a", 2)]
+
+
+def test_a_case_that_is_ok_once_and_then_too_large_ends_its_claim(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    claim = bench.claim("a", *(bench.cell(devices, 1.0) for devices in (1, 2)))
+    rounds = iter(rounds_of_claim := bench.rounds([claim]))
+    bench.judged = lambda asked: False
+    for _ in range(2):
+        bench.measure(next(rounds))
+    bench.status[claim.of[0]] = "out_of_memory"
+    for trial in rounds:
+        bench.measure(trial)
+    assert rounds_of_claim.tally.is_dead(claim)
+    assert len(bench.done) <= 4
+
+
+def test_where_no_look_fits_the_trials_of_a_question_that_fit_are_measured(tmp_path: Path) -> None:
+    """A plan of one trial a case, which a user asked for by a short time, measures these."""
+    bench = Bench(tmp_path, left_s=35)
+    asked = [bench.compare("clear", of=1.0, to=2.0, worth=2.0), bench.compare("other", of=1.0, to=3.0)]
+    counts = bench.go(bench.rounds(asked))
+    assert {*counts} == {*asked[0].cells}
+    assert sum(counts.values()) == 3
+
+
+def test_single_cases_of_a_suite_are_measured_in_turns(tmp_path: Path) -> None:
+    """Their readers compare them, though no question does: the corners of an explanation, the protocols of a check."""
+    bench = Bench(tmp_path, left_s=10_000)
+    asked = []
+    for devices in (1, 2, 3):
+        cell = bench.cell(devices, 1.0)
+        asked.append(
+            PlannedQuestion(
+                id=f"bench/{devices}/{ENVIRONMENT}",
+                kind="measurement",
+                title={"en": "how long"},
+                worth=1.0,
+                environments=(ENVIRONMENT,),
+                of=(cell,),
+            )
+        )
+    bench.judged = lambda asked: True
+    bench.go(bench.rounds(asked))
+    assert [name[-2:] for name in bench.done] == ["r1"] * 3 + ["r2"] * 3 + ["r3"] * 3
+
+
+def test_batches_for_many_nodes_end_where_a_look_is_out_of_reach(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=100)
+    sides = [bench.cell(devices, 1.0, expected_s=10.0, took_s=30.0) for devices in (1, 2)]
+    long = PlannedQuestion(
+        id=f"bench/long/{ENVIRONMENT}", kind="cases", title={"en": "long"}, worth=9.0, quantity="step_s",
+        environments=(ENVIRONMENT,), of=(sides[0],), to=(sides[1],),
+    )  # fmt: skip
+    short = bench.compare("short", of=1.0, to=2.0, worth=0.1, expected_s=2.0)
+    counts: Counter[MatrixCell] = Counter()
+    for batch in bench.rounds([long, short]).batches(lambda: bench.left_s):
+        for trial in batch:
+            bench.measure(trial)
+            counts[trial.cell] += 1
+    assert [counts[cell] for cell in (*long.cells, *short.cells)] == [1, 1, 3, 3]
+
+
 def test_claims_come_before_other_questions_whatever_their_worth(tmp_path: Path) -> None:
     bench = Bench(tmp_path, left_s=10_000)
     own = bench.compare("own", 1.0, 2.0, worth=9.0)

@@ -72,11 +72,37 @@ def test_rounds_are_those_of_a_question_as_questions_follow_one_another(tmp_path
         run.add(
             training_case(batch_size), TORCH, steady_samples(batch_size, [0.1] * 4), repetition, started_at=started_at
         )
-    evidence = Evidence([run.finish()], (), WORDS)
-    ((_, of_suite),) = [(key, of) for key, of in evidence.trial_rounds.items() if key[3] == "step_s"]
-    numbers = {size: [each.number for each in of_suite[training_case(size).id]] for size in (16, 32, 64)}
+    numbers = numbers_of(run, 16, 32, 64)
     assert numbers[16] == numbers[32]
     assert len({*numbers[16], *numbers[64]}) == 4 + 3
+
+
+def numbers_of(run: SyntheticRun, *sizes: int) -> dict[int, list[int]]:
+    """The numbers of the rounds of each batch size."""
+    evidence = Evidence([run.finish()], (), WORDS)
+    ((_, of_suite),) = [(key, of) for key, of in evidence.trial_rounds.items() if key[3] == "step_s"]
+    return {size: [each.number for each in of_suite[training_case(size).id]] for size in sizes}
+
+
+@pytest.mark.parametrize(("within_s", "apart"), [(600.0, True), (None, False)])
+def test_questions_of_a_single_round_have_rounds_of_their_own_within_a_time(
+    tmp_path: Path, within_s: float | None, apart: bool
+) -> None:
+    run = SyntheticRun(tmp_path / "run", sessions=[{"began_at": "2026-11-21T08:00:00Z", "within_s": within_s}])
+    run.run["questions"] = [
+        {
+            "id": f"a/{number}/{TORCH}", "kind": "claim", "title": {"en": "fits"}, "worth": 1.0, "source": "a",
+            "claim": str(number), "environments": [TORCH], "of": [[training_case(size).id, TORCH] for size in sizes],
+        }
+        for number, sizes in enumerate([(16, 32), (64, 128)])
+    ]  # fmt: skip
+    for place, batch_size in enumerate((16, 32, 64, 128)):
+        samples, started_at = steady_samples(batch_size, [0.1] * 4), f"2026-11-21T08:{place:02}:00Z"
+        run.add(training_case(batch_size), TORCH, samples, started_at=started_at)
+    numbers = numbers_of(run, 16, 32, 64, 128)
+    assert numbers[16] == numbers[32]
+    assert numbers[64] == numbers[128]
+    assert (numbers[16] != numbers[64]) is apart
 
 
 TABLES = (

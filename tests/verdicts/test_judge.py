@@ -192,6 +192,29 @@ def test_a_case_that_is_too_large_for_the_memory_is_named_and_hinders_no_verdict
     assert (said in sentence(found)) is (status == "out_of_memory")
 
 
+@pytest.mark.parametrize(
+    ("fits", "trials", "state"), [(True, 3, "answered"), (False, 3, "cannot be answered"), (False, 1, "open")]
+)
+def test_a_claim_with_nothing_left_to_compare_is_not_open(tmp_path: Path, fits: bool, trials: int, state: str) -> None:
+    """More trials of the side that fits would show nothing."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    case = training_case(128)
+    two = training_case(128, devices=2, strategy="data_parallel")
+    add_steps(run, TORCH, 0.05, trials=trials, devices=2, strategy="data_parallel")
+    if fits:
+        add_steps(run, TORCH, 0.1)
+    else:
+        run.add(case, TORCH, [], status="out_of_memory", **GPU)
+    run.run["questions"] = [
+        {
+            "id": f"made-up/a/{TORCH}", "kind": "claim", "title": {"en": "two"}, "worth": 1.0, "source": "made-up",
+            "claim": "a", "environments": [TORCH], "of": [[case.id, TORCH], [two.id, TORCH]], "main": True, "plan": 1,
+        }
+    ]  # fmt: skip
+    (answer,) = conclude(Evidence([run.finish()], (source(claim(FASTER_ON_TWO)),), WORDS)).answers
+    assert (answer.state, answer.trials) == (state, trials)
+
+
 @pytest.mark.parametrize(("reach", "verdict"), [(False, "reproduced"), (True, "not tested"), (None, "not tested")])
 def test_a_claim_on_gpus_without_transfers_between_them_is_judged_on_such_gpus_only(
     tmp_path: Path, reach: bool | None, verdict: str

@@ -162,12 +162,14 @@ def reported_run(sub: Chain) -> RunDirectory | None:
 
     The latest run goes on where it is of the same command, and was interrupted.
     """
-    session = sub.session
-    begun = None if sub.only_plans else interrupted(session)
-    if begun:
-        session.screen.say(f"run {begun.id} was interrupted, and goes on")
-        sub.run_id = run_suite.measured_run(sub, partial(resume, session, begun.id, executor_of)).id
-    else:
+    session, say = sub.session, sub.session.screen.say
+    if begun := None if sub.only_plans else interrupted(session):
+        say(f"run {begun.id} was interrupted, and goes on")
+        try:
+            sub.run_id = run_suite.measured_run(sub, partial(resume, session, begun.id, executor_of)).id
+        except UserError as error:
+            say(f"it does not go on: {error}")
+    if not sub.run_id:
         build.build(sub)
         run_suite.make_or_resume(sub)
     if sub.only_plans:
@@ -262,9 +264,8 @@ def write_cases(source: Path, target: Path, cases: Iterable[tuple[Case, Group]])
     groups = tomlkit.aot()
     for case, group in cases:
         axes: dict[str, Any] = {axis: value for axis, value in case.values.items() if axis != SUITE}
-        groups.append(
-            tomlkit.item({"axes": axes, "expect": {name: each.model_dump() for name, each in group.expect.items()}})
-        )
+        kept = group.model_dump(mode="json", exclude_unset=True, include={"accelerator", "expect", "settings"})
+        groups.append(tomlkit.item({"axes": axes, **kept}))
     document.add("groups", groups)
     target.write_text(tomlkit.dumps(document), encoding="utf-8")
 

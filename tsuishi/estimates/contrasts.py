@@ -2,11 +2,9 @@
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from functools import lru_cache
 from itertools import pairwise
-from statistics import fmean
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Round, Term
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Round, Term, even_walk
 from tsuishi.estimates.variances import Pool, pool
 
 # Sessions count as trials where their error is above this share of the trials' error. Three sessions say little of
@@ -14,7 +12,7 @@ from tsuishi.estimates.variances import Pool, pool
 # at this value.
 _SUSPECT = 0.7
 # The standard deviation, as a share, by which a machine changes from a round to the next: a random walk, assumed. Cells
-# that were measured in the same rounds change alike; a question's three rounds are 1 % from those of the next question.
+# that were measured in the same rounds change alike; the means of a question and of the next one differ by 0.9 %.
 _OF_ROUND = 0.006
 # Sums of weights that are 0 but for rounding.
 _NO_WEIGHT = 1e-9
@@ -57,20 +55,18 @@ def _in_sessions(terms: Iterable[tuple[float, Term]]) -> list[list[tuple[float, 
 
 def _between_rounds(terms: Iterable[tuple[float, Term]]) -> float:
     """The variance of a comparison by the rounds between its sides; 0 where they are shared, or nothing is compared."""
-    placed = sorted((_place(term.rounds), weight) for weight, term in terms if term.rounds)
-    if _is_left(weight for _, weight in placed):
+    weights: dict[Round, float] = {}
+    for weight, term in terms:
+        for each, share in term.walk.items():
+            weights[each] = weights.get(each, 0.0) + weight * share
+    if _is_left(weights.values()):
         return 0.0
     walked = before = 0.0
-    for (place, weight), (later, _) in pairwise(placed):
-        before += weight
-        walked += before**2 * (later - place)
+    for each, later in pairwise(sorted(weights)):
+        before += weights[each]
+        if each.session == later.session:
+            walked += before**2 * (later.number - each.number)
     return walked * _OF_ROUND**2
-
-
-@lru_cache(maxsize=4096)
-def _place(rounds: frozenset[Round]) -> float:
-    """The middle of the rounds, by their numbers."""
-    return fmean(each.number for each in rounds)
 
 
 def _is_left(weights: Iterable[float]) -> bool:
@@ -112,7 +108,8 @@ def _limited(term: Term, sessions: Sequence[str], counts: Sequence[int]) -> Term
     scatter = term.pool._replace(variance=term.pool.variance * more) if term.pool else None
     rounds = frozenset(each for each in term.rounds if each.session in sessions)
     known = dict(zip(sessions, parts, strict=True))
-    return term._replace(mean=mean, pool=scatter, sessions=known, rounds=rounds, in_rounds=None)
+    walk = even_walk(rounds) if term.walk else {}
+    return term._replace(mean=mean, pool=scatter, sessions=known, rounds=rounds, in_rounds=None, walk=walk)
 
 
 def first_sessions(term: Term, count: int) -> Term:

@@ -5,7 +5,7 @@ trials of a case is moderated over the cases of a suite and environment: see var
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from scipy import special
@@ -54,7 +54,8 @@ class Term(NamedTuple):
     `rounds`: those of the trials. `in_rounds`: the variance between the trials without what the trials of a round have
     in common; None where rounds show nothing of the kind. `own`: the variance between these trials alone; None for a
     single trial. `prediction`: the variance of the errors of predictions, where the trials are too short to have
-    measured their values; more trials do not make it less.
+    measured their values; more trials do not make it less. `walk`: the weight of each round in a mean of logarithms,
+    as a machine changes all steps of a round alike; empty for other means.
     """
 
     mean: float
@@ -65,6 +66,12 @@ class Term(NamedTuple):
     in_rounds: Pool | None = None
     own: Pool | None = None
     prediction: Pool | None = None
+    walk: Mapping[Round, float] = {}
+
+
+def even_walk(rounds: Collection[Round]) -> dict[Round, float]:
+    """The weights of a mean over trials of these rounds: each has the same."""
+    return dict.fromkeys(rounds, 1 / len(rounds)) if rounds else {}
 
 
 class Contrast(NamedTuple):

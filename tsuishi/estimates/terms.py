@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from tsuishi.estimates.intervals import InSession, Round, Term
+from tsuishi.estimates.intervals import InSession, Round, Term, even_walk
 from tsuishi.estimates.shared_rounds import two_way_residuals
 from tsuishi.estimates.variances import Pool, moderated, pool
 
@@ -78,6 +78,7 @@ def case_terms(
             frozenset(known.get((key, case_id), ())),
             within.get((key, case_id)),
             pool([of_case]),
+            walk=even_walk({*known.get((key, case_id), ())}) if logarithmic else {},
         )
         for (key, case_id), of_case in groups.items()
     }

@@ -9,7 +9,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose_questions, rank, with_more_time
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import LOOKS, PlannedQuestion
+from tsuishi.specs.questions import PlannedQuestion
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,8 @@ def outline(
     fitting = (*asked, *chosen.further)
     spent = costs.building_s({*choice.environments, *(name for question in fitting for name in question.environments)})
     spare_s = left_s - spent - sum(costs.trial_s[trial.cell] for trial in trials)
-    done = dict.fromkeys((cell for question in chosen.further for cell in question.cells), LOOKS[0])
-    done |= {cell: chosen.trials for question in asked for cell in question.cells}
     left = [question for question in rest if question not in chosen.further]
-    more = tuple(with_more_time(left, costs, spare_s, done))
+    more = tuple(with_more_time(left, costs, spare_s, counts))
     return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 

@@ -303,7 +303,8 @@ def _print_expected(
     fetch = sum(build.download_bytes for build in builds)
     unpacked = disk_needed(builds, jobs(session.settings))
     expected_s = _built_after_s(session, builds) + then_s
-    first = f"the first answer after about {lines.minutes(first_s)}, " if first_s is not None else ""
+    in_time = first_s is not None and first_s <= expected_s
+    first = f"the first answer after about {units.duration(first_s or 0.0)}, " if in_time else ""
     of = f" of {units.duration(clock.within_s)}" if clock.within_s is not None and then_s else ""
     screen.say(
         f"expected: {units.duration(expected_s)}{of}, {first}{lines.fetching(fetch, session.history)}, "

@@ -7,7 +7,7 @@ from pydantic import Field, SerializeAsAny, field_serializer, model_validator
 from tsuishi.base.toml import MOST, Record
 from tsuishi.results.records import Number
 from tsuishi.specs.case import case_id as case_id_of
-from tsuishi.specs.questions import PlannedQuestion
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 from tsuishi.specs.trial_id import Name, TrialId
 from tsuishi.specs.trial_spec import DataRecord, Trial, Value
 
@@ -46,10 +46,11 @@ class SessionRecord(Record):
     """A call that measured: when it began, the seconds that it was given, and those that it expected to take.
 
     `heated_s`: the seconds that devices were kept at work before its first trial. `queued_s`: on a cluster, the seconds
-    until its first job began, which do not count.
+    until its first job began, which do not count. `ended_at`: None where it was interrupted, or stopped by an error.
     """
 
     began_at: str | None = None
+    ended_at: str | None = None
     within_s: Value = None
     expected_s: Value = None
     heated_s: Value = None
@@ -98,6 +99,17 @@ class RunRecord(Record):
     def is_of_run_suite(self) -> bool:
         """Whether `run-suite --resume` goes on with it, and not only the task that made it, as a search or a check."""
         return self.task == RUN_SUITE
+
+    def asks_together(self, one: MatrixCell, other: MatrixCell) -> bool:
+        """Whether both cells have rounds in common: a question has both, or no session measured questions in turn.
+
+        Single cases are measured together, and so is everything without a time.
+        """
+        if all(session.within_s is None for session in self.sessions):
+            return True
+        single = {cell for question in self.questions if question.kind == "measurement" for cell in question.cells}
+        together = [single, *(question.cells for question in self.questions)]
+        return any(one in cells and other in cells for cells in together)
 
     @property
     def seeds_from(self) -> str:

@@ -111,9 +111,14 @@ class Ledger:
 
     def begin(self, clock: Clock, expected_s: float) -> None:
         """Record that a session, a call that measures, begins. expected_s: planned seconds of the whole call."""
-        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        session = SessionRecord(began_at=began, within_s=clock.within_s, expected_s=round(expected_s, 1))
+        session = SessionRecord(began_at=_now(), within_s=clock.within_s, expected_s=round(expected_s, 1))
         self._write(sessions=(*self._record.sessions, session))
+
+    def ended(self) -> None:
+        """Record that the session measured all that it wanted, and the digest of the record."""
+        *before, last = self._record.sessions
+        self._write(sessions=(*before, last.model_copy(update={"ended_at": _now()})))
+        write_anew(self._run.path, ["run.json"])
 
     def took(self, what: Literal["heated_s", "queued_s"], seconds: float) -> None:
         """Record how long the session that began last heated devices, or built and waited, before its first trial."""
@@ -149,6 +154,10 @@ class Ledger:
     def _write(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)
         self._run.write_run(self._record)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities: AbstractSet[str]) -> None:

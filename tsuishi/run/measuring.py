@@ -152,6 +152,7 @@ class Measuring:
                 given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
                 measured = runner.Runner(run, self.ready, *given, session.data, self.executor, session.left_s)
                 measured.run(planned, batches(progress))
+            ledger.ended()
         finally:
             session.history.keep()
         counts = status_counts(run, [entry.id for entry in run.run().plan])

@@ -56,24 +56,26 @@ def resume(
 
 
 def interrupted(session: Session) -> RunDirectory | None:
-    """The latest run of the session's task, if it is of the same options and request, and has trials left to measure.
+    """The latest run of the session's task, if the same options and request made it, and its last session did not end.
 
     None where this user did not make it, or the suites here do not make its trials.
     """
     known = (RunDirectory(path) for path in reversed(known_runs(session.settings.results).values()))
     of_task = ((run, record) for run in known for record in [run.run()] if record.task == session.task)
     run, recorded = next(of_task, (None, None))
-    if run is None or recorded is None or not run.is_ours(recorded) or not recorded.plan:
+    if run is None or recorded is None or not recorded.plan or not recorded.sessions or recorded.sessions[-1].ended_at:
+        return None
+    if not run.is_ours(recorded):
         return None
     now = {"request": session.request, "seed": session.choice.seed, "options": options_given(session)}
     then = {"request": recorded.request, "seed": recorded.seed, "options": recorded.arguments}
     if toml.canonical_json(now) != toml.canonical_json(then):
         return None
     try:
-        planned = planned_again(session, run.path, recorded, environments_of_plan(session, recorded))
+        planned_again(session, run.path, recorded, environments_of_plan(session, recorded))
     except UserError:
         return None
-    return run if runner.unfinished(run, planned) else None
+    return run
 
 
 def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) -> Session:

@@ -15,7 +15,7 @@ from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
-from tsuishi.specs.statuses import is_finding
+from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
 
 # A trial has to fit in the time even if it takes so many times its expected duration.
@@ -84,10 +84,11 @@ class Rounds:
 
         left_s: gives the seconds in which a trial may begin; the seconds for all trials are those of many at once.
         """
-        for look, questions, _ in self._steps(at_once=True):
+        for look, questions, is_whole in self._steps(at_once=True):
             self._plan(look, questions)
-            for numbers in ([1], range(2, look + 1)):  # the first tells which cells have no numbers
-                batch = self._batch(questions, look, numbers, left_s())
+            for numbers in ([1], range(2, look + 1)):  # the first tells which cells have no numbers, and the pace
+                reachable = questions if 1 in numbers else self._fitting(questions, lambda question: look)  # noqa: B023
+                batch = self._batch(reachable if is_whole else questions, numbers, left_s())
                 if batch:
                     yield batch
                 for trial in batch:
@@ -95,13 +96,12 @@ class Rounds:
                     self._learn(trial)
 
     def _batch(
-        self, questions: Sequence[PlannedQuestion], look: int, numbers: Iterable[int], longest_s: float
+        self, questions: Sequence[PlannedQuestion], numbers: Iterable[int], longest_s: float
     ) -> list[PlannedTrial]:
         """The trials of these rounds that fit, each and all together."""
         batch, left_s = list[PlannedTrial](), self._left_s()
         for number in numbers:
-            reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
-            for trial in self._round(self._answerable(reachable), number):
+            for trial in self._round(self._answerable(questions), number):
                 expected_s = self.expected_s(trial) * _MARGIN
                 if not self._is_dead(trial.cell) and expected_s <= min(longest_s, left_s / trial.case.nodes):
                     batch.append(trial)
@@ -119,12 +119,20 @@ class Rounds:
             yield *step, True
             if self._run_here == before:
                 self._stuck |= {question.id for question in step[1]}
-        begun = [question for question in self.open_questions() if self._has_begun(question)]
-        if before_first := [question for question in begun if self.tally.fewest(question) < question.first_look]:
-            yield LOOKS[0], before_first, False
+        waiting = [question for question in self._open() if self.tally.fewest(question) < question.first_look]
+        # Where no look fits, the trials that fit still show something.
+        if begun := [question for question in waiting if self._has_begun(question)] or self._alone(waiting):
+            yield max(question.first_look for question in begun), begun, False
         if self._repetitions > LOOKS[0]:
             yield self._repetitions, self.asked, False
         yield from self._whole_looks()
+
+    def _alone(self, questions: Sequence[PlannedQuestion]) -> list[PlannedQuestion]:
+        """The question of the highest rank, where this session has measured nothing."""
+        counted = self.tally.counts()
+        priced = {each.id: self._price(each, counted, each.first_look) for each in questions}
+        ordered = sorted(questions, key=lambda each: rank(each, priced[each.id]))
+        return [] if self._run_here else ordered[-1:]
 
     def _next(self, at_once: bool) -> tuple[int, Sequence[PlannedQuestion]] | None:
         """The next look, with its questions; None where no question fits.
@@ -151,7 +159,10 @@ class Rounds:
     def _best(
         self, questions: Sequence[PlannedQuestion], at_once: bool
     ) -> tuple[int, Sequence[PlannedQuestion]] | None:
-        """The next look of the question of the highest rank that fits; at_once: with all that fit beside it."""
+        """The next look of the question of the highest rank that fits; at_once: with all that fit beside it.
+
+        What single cases of a suite take is one comparison to its readers: these are measured together.
+        """
         counted = self.tally.counts()
         looks = {question.id: self._next_look(question) for question in questions}
         priced = {question.id: self._price(question, counted, looks[question.id]) for question in questions}
@@ -167,8 +178,14 @@ class Rounds:
         self._drop((question for question in ordered if question not in fitting), priced)
         if not fitting:
             return None
-        look = looks[fitting[0].id]
-        return look, [question for question in fitting if looks[question.id] == look] if at_once else fitting[:1]
+        first = fitting[0]
+        look = looks[first.id]
+        return look, [
+            question
+            for question in fitting
+            if question is first
+            or (looks[question.id] == look and (at_once or question.kind == first.kind == "measurement"))
+        ]
 
     def _drop(self, questions: Iterable[PlannedQuestion], priced: Mapping[str, float]) -> None:
         """Name the main questions that have no trial and fit no longer, each once."""
@@ -240,6 +257,8 @@ class Rounds:
                 self._learn(trial)
 
     def _reaches(self, question: PlannedQuestion, look: int) -> bool:
+        if self.tally.is_dead(question):
+            return False
         return self.tally.fewest(question) >= look or bool(self._fitting([question], lambda question: look))
 
     def _answerable(self, questions: Sequence[PlannedQuestion]) -> list[PlannedQuestion]:
@@ -288,7 +307,7 @@ class Rounds:
         record = self.tally.read(trial.id)
         if record and is_finding(record.status) and record.duration_s:
             self._took.setdefault(trial.cell, []).append(record.duration_s)
-            if trial.expected_s:
+            if trial.expected_s and record.status == OK:
                 self._pace.setdefault(trial.environment, []).append(record.duration_s / trial.expected_s)
         self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
         for question in self.asked:
@@ -299,9 +318,9 @@ class Rounds:
         """Whether the trial that this cell has just had was the last that a question needed for a look."""
         return (
             cell in question.cells
-            and self.tally.trials(cell) == self.tally.fewest(question)
+            and (self._is_dead(cell) or self.tally.trials(cell) == self.tally.fewest(question))
             and self.tally.fewest(question) in (question.first_look, *LOOKS)
-            and not self.tally.is_dead(question)
+            and (bool(question.claim) or not self.tally.is_dead(question))
         )
 
     def _next_look(self, question: PlannedQuestion) -> int:

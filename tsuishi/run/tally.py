@@ -49,24 +49,25 @@ class Judged:
         self._run = run
         self._words = words
         self._sources = sources
-        # The number of trials, and the ids of the questions that are open by them.
-        self._known: tuple[int, frozenset[str]] = (-1, frozenset())
+        # The number of trials, and by them whether each question of the plan is open.
+        self._trials = -1
+        self._is_open: Mapping[str, bool] = {}
 
     def __call__(self, asked: PlannedQuestion) -> bool:
         trials = len(self._run.finished_folders())
-        if self._known[0] != trials:
-            self._known = trials, self._open()
-        return asked.id not in self._known[1]
+        if trials != self._trials or asked.id not in self._is_open:  # the plan may have further questions
+            self._trials, self._is_open = trials, self._states()
+        return not self._is_open.get(asked.id)
 
-    def _open(self) -> frozenset[str]:
+    def _states(self) -> Mapping[str, bool]:
         from tsuishi.verdicts.conclusions import conclude
         from tsuishi.verdicts.evidence import Evidence
 
         try:
             answers = conclude(Evidence([self._run], tuple(self._sources), self._words)).answers
         except UserError:  # a report says which trial has no numbers; more trials do not help
-            return frozenset()
-        return frozenset(answer.asked.id for answer in answers if answer.state == "open")
+            return {}
+        return {answer.asked.id: answer.state == "open" for answer in answers}
 
 
 class Tally:
@@ -106,8 +107,8 @@ class Tally:
         return self.of[cell].trials if cell in self.of else 0
 
     def counts(self) -> dict[MatrixCell, int]:
-        """The number of trials of every cell."""
-        return {cell: tally.trials for cell, tally in self.of.items()}
+        """The number of trials of every cell; of a cell that no trial can add to, as many as any look takes."""
+        return {cell: LOOKS[-1] if tally.is_dead else tally.trials for cell, tally in self.of.items()}
 
     def fewest(self, asked: PlannedQuestion) -> int:
         """The number of trials of the cell with the fewest, of those of a question that more trials could add to."""
@@ -120,12 +121,14 @@ class Tally:
     def is_dead(self, asked: PlannedQuestion) -> bool:
         """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio.
 
-        A claim is judged without the cells that a machine has not: too large for its memory, or unsupported.
+        A claim is judged without the cells that a machine has not: too large for its memory, or unsupported. A cell
+        that was both ok and too large has too few trials for good.
         """
         live = self.live(asked)
         if not asked.claim:
             return self.has_no_ratio(asked) or len(live) < len(asked.cells)
-        return not live or any(self.of[cell].last not in NO_CASE for cell in asked.cells if cell not in live)
+        dead = [self.of[cell] for cell in asked.cells if cell not in live]
+        return not live or any(cell.last not in NO_CASE or OK in cell.statuses.values() for cell in dead)
 
     def has_no_ratio(self, asked: PlannedQuestion) -> bool:
         """Whether a comparison has a cell with a value of 0 or less, or without the number that its trials should have.

@@ -24,6 +24,7 @@ PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
 _CUDA_START_S = 5.5
 # A steady device is known to be steady after this share of settle_s (suites/workloads/common/timing.py).
 _SETTLED_AFTER = 1 / 3
+_PART = "(loading|forward|forward_backward)"
 
 
 class TimingSettings(toml.Spec):
@@ -54,7 +55,7 @@ class TimingSettings(toml.Spec):
     # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # The parts of a step that are also timed on their own, with commas: loading, forward, forward_backward.
-    parts: Annotated[str, Field(pattern=r"^([a-z_]+(,[a-z_]+)*)?$")] = ""
+    parts: Annotated[str, Field(pattern=rf"^({_PART}(,{_PART})*)?$")] = ""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
     @property

@@ -36,9 +36,10 @@ class Answer:
     """The answer to a question of a run.
 
     A comparison has the logarithm of a `ratio`, by the trials of its last look; a claim has a `judgement`. `columns`:
-    the environments' names in the report. `trials`: the number of trials of the cell with the fewest. `lacking`: the
-    statuses of cells without a number. `decision`: what the family says of a comparison: that its sides are alike
-    (`holds`), or that they differ (`against`). `no_ratio`: why a comparison has no ratio, whatever its trials.
+    the environments' names in the report. `trials`: the number of trials of the cell with the fewest, for a claim of
+    those with a number. `lacking`: the statuses of cells without a number. `decision`: what the family says of a
+    comparison: that its sides are alike (`holds`), or that they differ (`against`). `no_ratio`: why a comparison has no
+    ratio, whatever its trials.
     """
 
     run_id: str
@@ -132,7 +133,8 @@ def _undecided(
     counts, lacking = _counts(statuses, asked)
     fewest = min(counts, default=0)
     named = tuple(columns.get(name, name) for name in asked.environments)
-    answer = Answer(run_id, asked, "open", fewest, named, lacking=lacking)
+    begun: State = "cannot be answered" if lacking and not counts else "open"
+    answer = Answer(run_id, asked, begun, fewest, named, lacking=lacking)
     if not asked.compares:
         return answer
     tried = [cell for cell in asked.cells if OK in statuses.get((cell.case_id, cell.environment), ())]
@@ -168,13 +170,17 @@ def _ratio(evidence: Evidence, asked: PlannedQuestion, columns: Mapping[str, str
 
 
 def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: PlannedQuestion) -> tuple[list[int], tuple[str, ...]]:
-    """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok."""
-    counts, lacking = [], set()
+    """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok.
+
+    Claims are judged without these cells, which are not counted then.
+    """
+    counts, lacking = [], set[str]()
     for cell in asked.cells:
         of_cell = statuses.get((cell.case_id, cell.environment), [])
-        counts.append(of_cell.count(OK))
-        if of_cell and not of_cell.count(OK):
-            lacking |= {*of_cell} - {MISSING}
+        of_no_number = {*of_cell} - {MISSING} if not of_cell.count(OK) else set[str]()
+        lacking |= of_no_number
+        if not (asked.claim and of_no_number):
+            counts.append(of_cell.count(OK))
     return counts, tuple(sorted(lacking))
 
 
@@ -184,11 +190,22 @@ def _judgement(judgements: Sequence[Judgement], answer: Answer) -> Judgement | N
     return min(of_claim, key=lambda judgement: judgement.verdict == "not tested", default=None)
 
 
+def _cannot_be_judged(answer: Answer, judgement: Judgement | None) -> bool:
+    """Whether a claim lacks cases that more trials do not bring.
+
+    Cases that the machine has not are no such cases, unless nothing is left to compare without them.
+    """
+    if answer.state == "cannot be answered" or {*answer.lacking} - {*NO_CASE}:
+        return True
+    is_tried = answer.trials >= answer.asked.first_look
+    return bool(answer.lacking) and is_tried and judgement is not None and judgement.verdict == "not tested"
+
+
 def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
     if answer.asked.claim:
         if judgement and judgement.verdict not in ("inconclusive", "not tested"):
             return "answered"
-        return "cannot be answered" if {*answer.lacking} - {*NO_CASE} else "open"
+        return "cannot be answered" if _cannot_be_judged(answer, judgement) else "open"
     if answer.lacking or answer.no_ratio:
         return "cannot be answered"
     if answer.asked.compares:

@@ -25,6 +25,7 @@ from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.printed_table import Asked
 from tsuishi.specs.quantities import MOST_OF_OTHERS
+from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
@@ -153,34 +154,40 @@ class Evidence:
     def _in_order(self) -> tuple[pd.DataFrame, list[Round]]:
         """The estimates in the order in which the trials began, and the round in which each trial was measured."""
         trials = self.results.trials
-        names = ("run_id", "trial_id", "started_at", "repetition")
+        names = ("run_id", "trial_id", "started_at", "repetition", "case_id", "environment")
         begun = {
-            (run_id, trial_id): (str(started_at), repetition)
-            for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
+            (run_id, trial_id): (str(started_at), repetition, MatrixCell(*cell))
+            for run_id, trial_id, started_at, repetition, *cell in zip(
+                *(trials[name].tolist() for name in names), strict=True
+            )
         }
-        ranks = {each: rank for rank, each in enumerate(sorted({*begun.values()}))}
+        ranks = {each: rank for rank, each in enumerate(sorted({each[:2] for each in begun.values()}))}
         rounds = self._rounds(begun)
         keys = [*zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)]
-        order = np.argsort([ranks[begun[key]] for key in keys], kind="stable")
+        order = np.argsort([ranks[begun[key][:2]] for key in keys], kind="stable")
         return self.estimates.iloc[order], [rounds[keys[place]] for place in order.tolist()]
 
-    def _rounds(self, begun: Mapping[tuple[str, str], tuple[str, int]]) -> dict[tuple[str, str], Round]:
-        """The round of each trial, from its run and id, its start and its repetition.
+    def _rounds(self, begun: Mapping[tuple[str, str], tuple[str, int, MatrixCell]]) -> dict[tuple[str, str], Round]:
+        """The round of each trial, from its run and id, its start, its repetition and its cell.
 
         A run measures its questions one after the other, each in rounds that it numbers anew: the first round of one is
-        over when that of the next begins. Where several trials run at once, a repetition may begin before all trials
-        of the repetition before have begun.
+        over when that of the next begins. Two questions of a round each differ in their cells. Where several trials run
+        at once, a repetition may begin before all trials of the repetition before have begun.
         """
         rounds: dict[tuple[str, str], Round] = {}
         numbers: dict[tuple[str, int, int], int] = {}
-        latest: dict[str, tuple[int, int]] = {}
-        for key, (started_at, repetition) in sorted(begun.items(), key=itemgetter(1)):
-            session = self.session(key[0], started_at)
-            question, most = latest.get(session, (0, 0))
-            anew = repetition < most - 1
-            latest[session] = question, most = question + anew, repetition if anew else max(most, repetition)
-            place = session, question, repetition
-            rounds[key] = Round(session, numbers.setdefault(place, len(numbers)))
+        latest: dict[str, tuple[int, int, MatrixCell | None]] = {}
+        for key, (started_at, repetition, cell) in sorted(begun.items(), key=itemgetter(1)):
+            run, session = self.results.runs[key[0]], self.session(key[0], started_at)
+            question, most, before = latest.get(session, (0, 0, None))
+            at_once = run.arguments.get("executor", "auto") not in ("auto", "local")
+            is_next = (
+                repetition == most == 1 and before is not None and not at_once and not run.asks_together(before, cell)
+            )
+            anew = is_next or repetition < most - at_once
+            question, most = question + anew, repetition if anew else max(most, repetition)
+            latest[session] = question, most, cell
+            rounds[key] = Round(session, numbers.setdefault((session, question, repetition), len(numbers)))
         return rounds
 
     def session(self, run_id: str, started_at: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tsuishi.estimates import throughput
-from tsuishi.estimates.intervals import InSession, Term, student
+from tsuishi.estimates.intervals import InSession, Round, Term, student
 from tsuishi.estimates.line_fit import Fit, fit, measured
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
@@ -20,6 +20,10 @@ from tsuishi.verdicts.hypotheses import Element, Missing, Side, pairs
 
 # The batch size of a point, and its term: the logarithm of the seconds of a step.
 Point = tuple[int, Term]
+# How the logarithms of the parameters follow those of the steps, if these all take longer.
+_FOLLOWS = {"v0": -1.0, "t_cost": 1.0, "b_half": 0.0}
+# So much longer, as a logarithm, is a step by which a derivative is taken.
+_LONGER = 1e-4
 
 
 def parameters(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
@@ -139,12 +143,29 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
         freedom = covariance.error(*((1, 0, 1 / value) if parameter == "v0" else (0, 1, value))).freedom
     # The variance of a mean is that of its pool over `trials`.
     variance = trials * (math.log(interval.high / interval.low) / 2 / student(freedom)) ** 2
-    known = known._replace(pool=Pool(variance, freedom), sessions=sessions)
+    walk = _walk(parameter, points, known.mean)
+    known = known._replace(pool=Pool(variance, freedom), sessions=sessions, walk=walk)
     rounds = {term.rounds for _, term in points}
     if of_rounds is None or len(rounds) > 1:
         return known
     apart = variance if parameter == "b_half" else max(0.0, variance - trials * of_rounds.variance)
     return known._replace(rounds=rounds.pop(), in_rounds=Pool(apart, covariance.freedom))
+
+
+def _walk(parameter: str, points: Sequence[Point], logarithm: float) -> dict[Round, float]:
+    """The weights of rounds in the logarithm of a parameter, by its derivatives by the logarithms of the steps."""
+    if len({frozenset(term.walk.items()) for _, term in points}) == 1:  # derivatives do not matter
+        return {each: _FOLLOWS[parameter] * share for each, share in points[0][1].walk.items()}
+    follows = []
+    for place, (batch_size, term) in enumerate(points[:-1]):
+        line = _fit([*points[:place], (batch_size, term._replace(mean=term.mean + _LONGER)), *points[place + 1 :]])
+        value = getattr(line, parameter) if line else 0.0
+        follows.append((math.log(value) - logarithm) / _LONGER if value > 0 else 0.0)
+    weights: dict[Round, float] = {}
+    for follow, (_, term) in zip((*follows, _FOLLOWS[parameter] - math.fsum(follows)), points, strict=True):
+        for each, share in term.walk.items():
+            weights[each] = weights.get(each, 0.0) + follow * share
+    return weights
 
 
 def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] | None:

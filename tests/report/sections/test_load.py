@@ -182,6 +182,7 @@ def test_warnings_count_trials_and_say_how_bad_it_was(two_gpus: Evidence) -> Non
         ({"display_active": False, "power_limit_w": 450.0, "power_limit_default_w": 450.0}, []),
         ({"power_limit_w": 300.0, "power_limit_default_w": 450.0}, ["may take 300 W, and usually 450 W."]),
         ({"power_limit_w": 300.0}, []),
+        ({"power_limit_w": 449.9, "power_limit_default_w": 450.0}, []),
         ({"display_active": True}, ["has a display attached, whose desktop takes memory and time of it."]),
     ],
 )
@@ -193,6 +194,10 @@ def test_a_desktop_and_a_lowered_power_limit_are_said_of_gpus_that_computed(
     gpus = [{"index": 0, "name": GPU["device"], **of_gpu}, idle]
     run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus})
     run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 8), **GPU)
+    # Another node has such a card too, on which nothing was computed, and a third is as the first.
+    add_record(run.directory, "machine", {**machine(), "kernel": "6.2", "gpus": [{**idle, "name": GPU["device"]}]})
+    run.machine = add_record(run.directory, "machine", {**machine(), "kernel": "6.3", "gpus": gpus})
+    run.add(training_case(32), TORCH, steady_samples(32, [0.1] * 8), **GPU)
     found = list(disturbances(Evidence([run.finish()], (), WORDS)))
     assert found == [f"GPU 0 ({GPU['device']}) {each}" for each in said]
 

@@ -90,22 +90,23 @@ def disturbances(evidence: Evidence) -> Iterator[str]:
             reasons=", ".join(drift.throttle_reasons_in(ticks)),
             all=len(ok),
         )
-    yield from _of_gpus(evidence)
+    yield from dict.fromkeys(_of_gpus(evidence))  # several nodes are alike
 
 
 def _of_gpus(evidence: Evidence) -> Iterator[str]:
-    """A desktop on a GPU, and a power limit below the usual limit of a GPU that computed."""
-    computed = {name for name in evidence.devices.values() if name}
-    for record in evidence.results.machines.values():
-        for gpu in (gpu for gpu in record.gpus or () if gpu.name in computed):
+    """A desktop on a GPU that computed, and a power limit of it below its usual limit."""
+    trials = ok_rows(evidence.results.trials)
+    computed = {*zip(trials["machine"].tolist(), trials["device"].tolist(), strict=True)}
+    for machine, record in evidence.results.machines.items():
+        for gpu in (gpu for gpu in record.gpus or () if (machine, gpu.name) in computed):
             named = {"gpu": gpu.index, "name": gpu.name}
             if gpu.display_active:
                 yield t(
                     "GPU {gpu} ({name}) has a display attached, whose desktop takes memory and time of it.", **named
                 )
-            limit_w, usual_w = gpu.power_limit_w, gpu.power_limit_default_w
-            if limit_w and usual_w and limit_w < usual_w:
-                limits = {"limit": f"{limit_w:.0f}", "usual": f"{usual_w:.0f}"}
+            limit_w, usual_w = round(gpu.power_limit_w or 0), round(gpu.power_limit_default_w or 0)
+            if 0 < limit_w < usual_w:
+                limits = {"limit": limit_w, "usual": usual_w}
                 yield t("GPU {gpu} ({name}) may take {limit} W, and usually {usual} W.", **named, **limits)
 
 
