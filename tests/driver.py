@@ -142,6 +142,8 @@ FUNCTIONS: dict[str, Callable[..., int | None]] = {
     "nvmlDeviceGetComputeMode": number("compute_mode"),
     "nvmlDeviceGetComputeRunningProcesses_v3": running("processes"),
     "nvmlDeviceGetComputeRunningProcesses_v2": running("processes_v2"),
+    "nvmlDeviceGetGraphicsRunningProcesses_v3": running("drawing"),
+    "nvmlDeviceGetGraphicsRunningProcesses_v2": running("drawing_v2"),
     "nvmlDeviceGetMemoryInfo": memory,
     "nvmlDeviceGetMemoryInfo_v2": memory_v2,
     "nvmlDeviceGetUtilizationRates": utilisation,

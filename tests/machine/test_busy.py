@@ -93,6 +93,42 @@ def test_where_no_process_is_told_work_and_memory_tell(monkeypatch: pytest.Monke
     ]
 
 
+def memory(total: int, used: int) -> types.SimpleNamespace:
+    return types.SimpleNamespace(total=total * MIB, used=used * MIB, reserved=0)
+
+
+@pytest.mark.parametrize(
+    ("used", "more", "is_used"),
+    [
+        (2300, {"display": 1}, False),
+        (2300, {}, True),
+        (2300, {"drawing": [process(1, 2000)]}, False),
+        (2300, {"drawing": [process(1, 2000)], "processes": [process(1)]}, True),
+        (5000, {"display": 1}, True),
+    ],
+)
+def test_a_desktop_on_a_small_card_is_no_use_by_others(
+    monkeypatch: pytest.MonkeyPatch, used: int, more: dict[str, Any], is_used: bool
+) -> None:
+    nvml = with_gpus(monkeypatch, {"memory": memory(8188, used), **more})
+    assert bool(used_by_others(nvml, nvml.gpus[0])) is is_used
+
+
+def test_under_windows_the_desktop_is_no_use_by_others_though_no_process_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nvml = with_gpus(monkeypatch, {"memory": memory(8188, 2300), "display": None})
+    assert used_by_others(nvml, nvml.gpus[0])
+    monkeypatch.setattr(busy, "wsl", lambda: True)
+    assert used_by_others(nvml, nvml.gpus[0]) == ""
+
+
+def test_the_server_that_shares_a_gpu_is_no_use_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = with_gpus(monkeypatch, {"processes": [process(1, 30)]})
+    monkeypatch.setattr(psutil.Process, "name", lambda self: "nvidia-cuda-mps-server")
+    assert used_by_others(nvml, nvml.gpus[0]) == ""
+
+
 def test_a_gpu_in_use_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     with pytest.raises(UserError) as caught:
@@ -122,7 +158,10 @@ def test_waiting_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     with pytest.raises(UserError) as caught:
         await_idle(nvml, nvml.gpus, "wait", 0.1, lambda line: None)
-    assert str(caught.value) == f"{BY_INIT}, after 0.1 s of waiting: free it, or allow more (gpu_wait_s)"
+    assert (
+        str(caught.value)
+        == f"{BY_INIT}, after 0 s of waiting: free it, allow more (gpu_wait_s, --within), or give --busy-gpu use"
+    )
 
 
 def test_a_gpu_in_use_is_used_all_the_same_where_asked_for_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

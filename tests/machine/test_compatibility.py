@@ -177,7 +177,7 @@ class Machine(NoGpus):
     def describe(self) -> list[dict[str, Any]]:
         return self._cards
 
-    def processes(self, index: int) -> dict[int, float | None]:
+    def processes(self, index: int, *, draws: bool = False) -> dict[int, float | None]:
         return {}
 
     def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:

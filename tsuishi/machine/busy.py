@@ -1,5 +1,6 @@
 """Finds other processes that use a GPU. A run asks before it begins, and before each of its trials."""
 
+import math
 import time
 from collections.abc import Callable, Collection
 
@@ -12,9 +13,12 @@ from tsuishi.machine.gpus import Gpu, Nvml, wsl
 # A process that has just ended still counts for a moment: only a longer use counts as use by others.
 _SETTLED_S = 3.0
 _LOOK_EVERY_S = 0.5
-# Limits where the driver names no process (in a virtual machine, in a container). A desktop takes less.
+# Limits where the driver names no process (in a virtual machine, in a container): of time, of memory, and of memory
+# that a desktop uses too.
 _BUSY_PERCENT = 25
-_BUSY_MEMORY_SHARE = 0.25
+_BUSY_MEMORY_SHARE, _BUSY_BESIDE_DESKTOP = 0.25, 0.5
+# NVIDIA's server through which several programs share a GPU: its clients count, and it computes nothing itself.
+_MPS = "nvidia-cuda-mps"
 
 
 def await_idle(
@@ -33,7 +37,10 @@ def await_idle(
         if waited_s > _SETTLED_S and otherwise == "refuse":
             raise UserError(f"{users}: free it, choose others with --gpus, or give --busy-gpu use")
         if waited_s > max(limit_s, _SETTLED_S):
-            raise UserError(f"{users}, after {limit_s:g} s of waiting: free it, or allow more (gpu_wait_s)")
+            raise UserError(
+                f"{users}, after {limit_s:.0f} s of waiting: free it, allow more (gpu_wait_s, --within), or give "
+                "--busy-gpu use"
+            )
         if waited_s > _SETTLED_S and not announced:
             say(f"waiting: {users}")
             announced = True
@@ -52,18 +59,19 @@ def used_by_others(nvml: Nvml, gpu: Gpu) -> str:
     """The other users of a GPU, in words; empty where there are none."""
     running = nvml.processes(gpu.index)
     ours = _ours() if running else set()
-    others = {pid: mib for pid, mib in running.items() if pid not in ours}
-    if others:
-        named = [_named(pid, mib) for pid, mib in others.items()]
+    others = {pid: _named(pid, mib) for pid, mib in running.items() if pid not in ours}
+    if named := [name for name in others.values() if not name.startswith(_MPS)]:
         return f"GPU {gpu.index} is in use by {', '.join(named)}"
     (sample,) = nvml.sample([gpu.index])
     (described,) = [each for each in nvml.describe() if each["index"] == gpu.index]
     usable_mib = (described["memory_mib"] or float("inf")) - (described["memory_reserved_mib"] or 0.0)
     percent, used_mib = sample["utilisation_percent"] or 0, sample["memory_used_mib"] or 0
-    if percent < _BUSY_PERCENT and used_mib < _BUSY_MEMORY_SHARE * usable_mib:
+    drawn_mib = math.fsum(mib or 0.0 for mib in nvml.processes(gpu.index, draws=True).values())
+    share = _BUSY_BESIDE_DESKTOP if described["display_active"] or wsl() else _BUSY_MEMORY_SHARE
+    if percent < _BUSY_PERCENT and used_mib - drawn_mib < share * usable_mib:
         return ""
-    share = f"{percent} % of its time and {used_mib:.0f} MiB taken"
-    return f"GPU {gpu.index} is in use by somebody who cannot be seen from here ({share})"
+    taken = f"{percent} % of its time and {used_mib:.0f} MiB taken"
+    return f"GPU {gpu.index} is in use by somebody who cannot be seen from here ({taken})"
 
 
 def _ours() -> set[int]:

@@ -126,6 +126,7 @@ def raise_stop(run: RunDirectory, end: TrialEnd) -> None:
 def _await_gpus(work: Work, order: TrialOrder) -> None:
     given = work.settings
     try:
-        await_idle(work.nvml, order.gpus, given.busy_gpu, given.gpu_wait_s, work.waits)
+        wait_s = min(given.gpu_wait_s, max(0.0, work.left_s()))
+        await_idle(work.nvml, order.gpus, given.busy_gpu, wait_s, work.waits)
     except UserError as busy:
         raise RunStopped(work.run, str(busy)) from busy

@@ -196,7 +196,8 @@ def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:
     """Wait for the GPUs that the trials need, before anything is recorded. Raises UserError where they stay in use."""
     settings = session.settings
     needed = {gpu.index: gpu for trial in planned for gpu in gpus_for(trial, session.nvml.gpus)}
-    await_idle(session.nvml, needed.values(), settings.busy_gpu, settings.gpu_wait_s, session.screen.say)
+    wait_s = min(settings.gpu_wait_s, max(0.0, session.left_s()))
+    await_idle(session.nvml, needed.values(), settings.busy_gpu, wait_s, session.screen.say)
 
 
 def check_forced(
