@@ -217,6 +217,26 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(checkout: Check
     assert chosen(Gpus("7.0"), "cpu") == ["both", "mine"]
 
 
+def test_code_that_a_driver_has_to_compile_waits_to_be_named(checkout: Checkout) -> None:
+    for name in ("host", "ptx"):
+        (checkout.images / f"{name}.toml").write_text(
+            'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cuda"]\n', encoding="utf-8"
+        )
+    ptx = '[cuda]\ntoolkit = "12.5"\nmin_driver = "450.80.02"\nnative = ["6.0", "8.0"]\nptx = ["9.0", "9.0"]\n'
+    with (checkout.images / "ptx.toml").open("a", encoding="utf-8") as file:
+        file.write(ptx)
+    made = builder(checkout, engine="host")
+    for capability, chosen in (("8.0", ["host", "ptx"]), ("9.0", ["host"])):
+        found = choose(made, checkout, Choice(), Gpus(capability))
+        assert [one.name for one in found.environments] == chosen
+    assert found.left_out["ptx"].endswith("which the driver compiles, for up to half an hour: name it (--env ptx)")
+    named = choose(made, checkout, Choice(("ptx",)), Gpus("9.0"))
+    assert [one.name for one in named.environments] == ["ptx"]
+    (checkout.images / "host.toml").unlink()
+    alone = choose(made, checkout, Choice(), Gpus("9.0"))
+    assert [one.name for one in alone.environments] == ["ptx"]
+
+
 def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(checkout: Checkout) -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     for file in ("torch1.1-cu90.toml", "torch1.1-cu90.lock"):

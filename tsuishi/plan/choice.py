@@ -1,12 +1,13 @@
 """The choice of a user, and the environments that this machine can use for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
+from tsuishi.machine.compatibility import by_ptx, read_table
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Accelerator, Environment, ends, select_environments
 from tsuishi.specs.suite import Profile
@@ -76,7 +77,8 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     asked = select_environments(checkout.images, choice.environments, computing(choice, nvml))
     found = usable(builder, checkout, choice, nvml, asked, to_run)
     if not choice.environments:
-        found = replace(found, environments=ends(found.environments))
+        native, compiled = _native_first(checkout, choice, nvml, found.environments)
+        found = UsableEnvironments(ends(native), {**found.left_out, **compiled})
     for name, refusal in found.left_out.items():
         if choice.environments:
             raise UserError(f"{name} cannot be used here: {refusal}")
@@ -95,7 +97,26 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
 def fitting_defaults(checkout: Checkout, choice: Choice, nvml: Nvml) -> tuple[Environment, ...]:
     """The environments that runs use here without being asked, if every engine can make them."""
     default = select_environments(checkout.images, (), computing(choice, nvml))
-    return ends(each for each in default if not each.open and not _gpu_refusal(checkout, choice, nvml, each))
+    fitting = [each for each in default if not each.open and not _gpu_refusal(checkout, choice, nvml, each)]
+    return ends(_native_first(checkout, choice, nvml, fitting)[0])
+
+
+def _native_first(
+    checkout: Checkout, choice: Choice, nvml: Nvml, fitting: Iterable[Environment]
+) -> tuple[list[Environment], dict[str, str]]:
+    """The environments with native code for the GPUs here, and why the others wait to be named; all where none has it.
+
+    A driver compiles PTX when it is first used, for up to half an hour: no time of a run is reserved for that.
+    """
+    gpus = nvml.describe() if computing(choice, nvml) == "cuda" else []
+    table = read_table(checkout.images)
+    compiled = {each.name: reason for each in fitting if (reason := by_ptx(each, gpus, table))}
+    native = [each for each in fitting if each.name not in compiled]
+    if not native:
+        return [*fitting], {}
+    return native, {
+        name: f"{reason}, for up to half an hour: name it (--env {name})" for name, reason in compiled.items()
+    }
 
 
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
