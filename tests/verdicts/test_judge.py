@@ -122,6 +122,24 @@ def test_what_was_measured_on_different_days_is_inconclusive_and_says_so(tmp_pat
     assert sentence(found).endswith("0.500, measured on different days: no verdict before 3 sessions on each side.")
 
 
+def test_a_value_that_never_changes_has_no_slope_by_rounding(tmp_path: Path) -> None:
+    """Its slope was 2.78e-17, with an interval without length: above 0, and certain."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for batch_size in (16, 32, 64, 128, 256):
+        case = training_case(batch_size)
+        for repetition in (1, 2, 3):
+            run.add(case, TORCH, steady_samples(batch_size, [0.0123] * 8), repetition, **GPU)
+    grows = {
+        "kind": "trend", "quantity": "step_s", "case": {"suite": "multi_gpu_scaling"}, "along": "batch_size",
+        "hold": {"above": 0.0}, "direction": {"above": 0.0},
+    }  # fmt: skip
+    (found,) = judged(run, claim(grows))
+    (outcome,) = found.outcomes
+    assert isinstance(outcome, CheckResult)
+    assert outcome.summary is not None
+    assert (outcome.summary.value, found.verdict) == (0.0, "inconclusive")
+
+
 def test_two_trials_are_too_few_for_a_verdict(tmp_path: Path) -> None:
     run = two_gpus(SyntheticRun(tmp_path / "run"))
     add_steps(run, TORCH, 0.1)

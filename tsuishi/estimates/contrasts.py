@@ -16,6 +16,8 @@ _SUSPECT = 0.7
 _OF_ROUND = 0.006
 # Sums of weights that are 0 but for rounding.
 _NO_WEIGHT = 1e-9
+# So much of the largest of its parts is a sum, or its error, that is 0 but for rounding.
+_ROUNDING = 1e-12
 
 
 def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
@@ -166,7 +168,9 @@ def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
     if between := _between_rounds(terms):
         sums.append((between, math.inf))
     total, freedom = _summed(sums)
-    return Contrast(value, total if math.isinf(total) else math.sqrt(total), freedom)
+    least = _ROUNDING * max((abs(mean) for mean in means if math.isfinite(mean)), default=0.0)
+    error = total if math.isinf(total) else math.sqrt(total)
+    return Contrast(0.0 if abs(value) <= least else value, 0.0 if error <= least else error, freedom)
 
 
 def _within_rounds(terms: Iterable[tuple[float, Term]]) -> bool:
