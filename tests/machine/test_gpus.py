@@ -144,6 +144,35 @@ def test_without_a_driver_there_are_no_gpus_and_a_reason(monkeypatch: pytest.Mon
     assert nvml.describe() == nvml.sample() == []
 
 
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "install NVIDIA's driver"),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "load the driver's kernel module"),
+        (pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH, "restart the machine"),
+        (pynvml.NVML_ERROR_NO_PERMISSION, "this user or container may not use it"),
+        (pynvml.NVML_ERROR_UNKNOWN, "nvidia-smi should say more"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("maker", "kind", "is_card"),
+    [("0x10de", "0x030000", True), ("0x10de", "0x040300", False), ("0x1002", "0x030000", False)],
+)
+def test_a_card_that_the_driver_does_not_give_has_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, remedy: str, maker: str, kind: str, is_card: bool
+) -> None:
+    """Its audio function is no card, nor is the card of another maker."""
+    (tmp_path / "0000:01:00.0").mkdir()
+    (tmp_path / "0000:01:00.0" / "vendor").write_text(f"{maker}\n")
+    (tmp_path / "0000:01:00.0" / "class").write_text(f"{kind}\n")
+    has_card = gpus._has_card
+    monkeypatch.setattr(gpus, "_has_card", lambda: has_card(tmp_path))
+    monkeypatch.setitem(sys.modules, "pynvml", fake([], {"nvmlInitWithFlags": code}))
+    nvml = Nvml()
+    assert nvml.remedy.startswith(remedy) if is_card else nvml.remedy == ""
+    assert machine_record(nvml).get("gpus_unused") == (nvml.why_not if is_card else None)
+
+
 def test_without_the_bindings_there_are_no_gpus_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     nvml = Nvml()
@@ -383,13 +412,14 @@ def said_by(failing: Mapping[str, int | None], *cards: Mapping[str, Any]) -> tup
         patch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         patch.setitem(sys.modules, "pynvml", module)
         nvml = Nvml()
-        processes = [nvml.processes(gpu.index) for gpu in nvml.gpus]
+        processes = [nvml.processes(gpu.index) | nvml.processes(gpu.index, draws=True) for gpu in nvml.gpus]
         return nvml, module.nvmlLib, [nvml.driver(), nvml.describe(), nvml.links(), nvml.sample(), processes]
 
 
 def calls() -> list[str]:
     """The symbols that are asked for: those of a new driver, and what is asked instead where an old one lacks them."""
-    new = ("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetFieldValues")
+    lists = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3")
+    new = ("nvmlDeviceGetMemoryInfo_v2", *lists, "nvmlDeviceGetFieldValues")
     return sorted(said_by({})[1].asked | said_by(dict.fromkeys(new))[1].asked)
 
 

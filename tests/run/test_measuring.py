@@ -180,6 +180,15 @@ def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None
     assert not list(checkout.root.glob("results/*"))
 
 
+def test_the_time_that_is_advised_is_longer_than_the_given_time_and_enough(checkout: Checkout) -> None:
+    """Also where devices are heated first: that took the whole of 90 s, and 60 s were advised."""
+    with pytest.raises(UserError) as caught:
+        plan_run(session(checkout, 90.0, heat_s=88.0))
+    (advised,) = re.findall(r"give --within (\d+)m", str(caught.value))
+    assert 60 * int(advised) > 90
+    assert plan_run(session(checkout, 60.0 * int(advised), heat_s=88.0)).questions
+
+
 def test_an_environment_that_refuses_every_case_leaves_nothing_to_ask(checkout: Checkout) -> None:
     """Then `check` tries the next environment."""
     suite = checkout.suites / "cores.toml"

@@ -94,7 +94,7 @@ def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) ->
 def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
     gpus = nvml.describe()
     if not gpus:
-        remedy = "everything runs on the CPU; install NVIDIA's driver if there is one"
+        remedy = f"everything runs on the CPU{nvml.remedy and f'; {nvml.remedy}'}"
         yield MachineCheck("GPU", f"none ({nvml.why_not or 'no device'})", remedy)
         return
     yield MachineCheck("NVIDIA driver", str(nvml.driver()))

@@ -36,6 +36,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "modules": [module for module in os.environ.get("LOADEDMODULES", "").split(":") if module],
         "huge_pages": _chosen(first_line(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
         "limits": limits_of_process(),
+        **({"gpus_unused": nvml.why_not} if nvml.remedy else {}),
     }
 
 

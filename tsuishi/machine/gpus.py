@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi.base.errors import UserError
+from tsuishi.machine.process_limits import first_line
 
 # Clock throttle reasons, bit by bit: NVML API reference, group nvmlClocksEventReasons.
 _THROTTLE_REASONS = {
@@ -40,6 +41,16 @@ _ANCESTORS = {
 }
 # nvmlComputeMode_t.
 _COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+# What to do where the driver is there and gives no GPU, by the code of its error (nvmlReturn_t).
+_REMEDIES = {
+    4: "this user or container may not use it: ask for access to /dev/nvidia*",
+    9: "load the driver's kernel module (modprobe nvidia), or install the driver again for this kernel",
+    12: "install NVIDIA's driver",
+    18: "restart the machine: the driver was updated, and its kernel module was not",
+}
+_UNDIVIDE = "switch MIG off (nvidia-smi -mig 0), which ends its instances"
+# Of PCI: the number of NVIDIA, and the beginning of the classes of display controllers.
+_NVIDIA, _DISPLAY = "0x10de", "0x03"
 # Values of the setting `gpus`, as for `docker run --gpus`: all GPUs, or the beginning of a list.
 ALL = "all"
 DEVICES = "device="
@@ -58,8 +69,15 @@ class Gpu:
         return self.uuid or str(self.index)
 
 
+# The questions for processes on a GPU: that of today, and that of a driver before 510.
+_COMPUTING = "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"
+_DRAWING = "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2"
+
+
 class Nvml:
     """The GPUs of this machine that tsuishi may use. Where there are none, `why_not` gives the reason.
+
+    `remedy`: what to do where a GPU of NVIDIA is here and nobody has kept it from this process; empty elsewhere.
 
     `wanted` is the setting `gpus`: "all", a number ("2"), or a list ("device=0,1", "device=GPU-…"). Raises UserError
     where it asks for a GPU that is not here.
@@ -67,9 +85,9 @@ class Nvml:
 
     # Whether they are in this machine, and not in the nodes of a cluster.
     are_here = True
+    why_not = remedy = ""
 
     def __init__(self, wanted: str = ALL) -> None:
-        self.why_not = ""
         # Answers of the driver that the bindings cannot read, by question: faults, unlike features that a GPU lacks.
         self.unreadable: dict[str, str] = {}
         self._handles: dict[int, Any] = {}
@@ -84,6 +102,7 @@ class Nvml:
                 self._handles = self._usable(range(pynvml.nvmlDeviceGetCount()))
             except pynvml.NVMLError as error:
                 self.why_not = str(error)
+                self.remedy = _REMEDIES.get(error.value, "nvidia-smi should say more") if _has_card() else ""
         self._choose(wanted)
 
     def __len__(self) -> int:
@@ -110,6 +129,7 @@ class Nvml:
             return whole
         if allowed:
             self.why_not = f"MIG divides every GPU ({self._named(allowed.items())}), and only whole ones are measured"
+            self.remedy = _UNDIVIDE
         elif handles and (visible or "").strip().startswith("MIG-"):
             self.why_not = "CUDA_VISIBLE_DEVICES names parts of GPUs (MIG), and only whole ones are measured"
         elif handles:
@@ -232,11 +252,10 @@ class Nvml:
             if devices is None or index in devices
         ]
 
-    def processes(self, index: int) -> dict[int, float | None]:
-        """The processes that compute on a GPU: memory in MiB by process id. Empty where the driver hides them."""
-        running = self._ask("nvmlDeviceGetComputeRunningProcesses_v3", self._handles[index])
-        if running is None:  # a driver before 510
-            running = self._ask("nvmlDeviceGetComputeRunningProcesses_v2", self._handles[index]) or []
+    def processes(self, index: int, *, draws: bool = False) -> dict[int, float | None]:
+        """The processes that compute on a GPU (or draw): memory in MiB by process id. Empty where they are hidden."""
+        answers = (self._ask(question, self._handles[index]) for question in (_DRAWING if draws else _COMPUTING))
+        running: Sequence[Any] = next((answer for answer in answers if answer is not None), ())
         return {process.pid: _scaled(process.usedGpuMemory, _MIB) for process in running}
 
     def _sample(self, index: int, handle: Any) -> dict[str, Any]:
@@ -306,6 +325,12 @@ def throttle_reasons(bits: int | None) -> str | None:
     names = [name for bit, name in _THROTTLE_REASONS.items() if bits & bit and name != "gpu_idle"]
     unknown = bits & ~sum(_THROTTLE_REASONS)
     return "+".join([*names, *([hex(unknown)] if unknown else [])])
+
+
+def _has_card(devices: Path = Path("/sys/bus/pci/devices")) -> bool:
+    """Whether a display controller of NVIDIA is on the PCI bus of this machine."""
+    known = ((first_line(each / "vendor"), first_line(each / "class") or "") for each in devices.glob("*"))
+    return any(vendor == _NVIDIA and kind.startswith(_DISPLAY) for vendor, kind in known)
 
 
 def visible_places(visible: str | None, uuids: Sequence[str | None]) -> list[int]:

@@ -187,8 +187,11 @@ def brief(asked: PlannedQuestion) -> str:
     return f"{name} ({', '.join(asked.environments)})"
 
 
-def too_short(outlined: Outline, clock: Clock, report_s: float, gpu_hours: float | None = None) -> str:
-    """Why no question fits the time limit, with a limit that would do; or the GPU-hours, where only these are given."""
+def too_short(outlined: Outline, clock: Clock, beside_s: float, gpu_hours: float | None = None) -> str:
+    """Why no question fits the time limit, with a limit that would do; or the GPU-hours, where only these are given.
+
+    beside_s: seconds of the command beside builds and trials.
+    """
     given = duration(clock.within_s or 0) if clock.within_s or not gpu_hours else f"{gpu_hours:g} GPU-hours"
     if not outlined.others:
         return (
@@ -197,12 +200,13 @@ def too_short(outlined: Outline, clock: Clock, report_s: float, gpu_hours: float
         )
     costs = outlined.costs
 
-    def once_s(question: PlannedQuestion) -> float:
-        """Seconds to build the environments of a question and to measure each of its cells once."""
-        return costs.building_s(question.environments) + sum(costs.trial_s[cell] for cell in question.cells)
+    def answered_s(question: PlannedQuestion) -> float:
+        """Seconds to build the environments of a question and to bring each of its cells to the first look."""
+        trials_s = question.first_look * sum(costs.trial_s[cell] for cell in question.cells)
+        return costs.building_s(question.environments) + trials_s
 
-    shortest = min(outlined.others, key=once_s)
-    needed_s = clock.spent_s + report_s + once_s(shortest)
+    shortest = min(outlined.others, key=answered_s)
+    needed_s = beside_s + answered_s(shortest)
     return (
         f"{given} are too short: the shortest question ({brief(shortest)}) takes about {minutes(needed_s)} from the "
         f"command to the report; give --within {round(-(-needed_s // _MINUTE_S)) + 1}m"

@@ -19,7 +19,7 @@ from tsuishi.plan.candidates import candidates
 from tsuishi.plan.choice import UsableEnvironments, choose
 from tsuishi.plan.decidable import Situation, Takes, gpus_here, what_claims_take
 from tsuishi.plan.outline import Outline, environments_in, outline
-from tsuishi.plan.session import Session
+from tsuishi.plan.session import MARGIN_S, Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
 from tsuishi.specs.case import SUITE
@@ -81,6 +81,8 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     print_claims(session, [each.environment for each in outlined.matrix.possible], outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
+    if session.nvml.remedy and not session.choice.environments and session.choice.accelerator == "auto":
+        session.screen.say(f"the GPU is not used: {session.nvml.why_not}: {session.nvml.remedy}")
     if session.nodes:
         session.screen.say(session.nodes.expected(outlined.trials, session.nvml.gpus))
     session.screen.say(_data_line(session))
@@ -125,7 +127,8 @@ def outline_run(
         build.environment.name: build.expected_s if counts and build.environment.name not in ready else 0.0
         for build in builds
     }
-    left_s = session.left_for_trials_s() - _heating_s(session, cells)
+    heating_s = _heating_s(session, cells)
+    left_s = session.left_for_trials_s() - heating_s
     given = build_s, jobs(session.settings), left_s
     outlined = outline(session.choice, cells, questions(session, cells), *given)
     if not outlined.asked:
@@ -133,7 +136,8 @@ def outline_run(
         outlined = of_cases if of_cases.asked else outlined
     if not outlined.asked and session.is_limited:
         error = UserError if outlined.others else NothingToAsk
-        raise error(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
+        beside_s = session.clock.spent_s + session.report_s + MARGIN_S + heating_s
+        raise error(lines.too_short(outlined, session.clock, beside_s, session.choice.gpu_hours))
     return outlined
 
 

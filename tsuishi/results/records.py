@@ -193,6 +193,8 @@ class MachineRecord(Record):
     links: list[LinkRecord] | None = None
     # Of all GPUs, where an earlier tsuishi noted no links.
     peer_to_peer: bool | None = None
+    # Why no trial used the GPUs of NVIDIA that are in it.
+    gpus_unused: str | None = None
     wsl: bool | None = None
     modules: list[str] | None = None
     huge_pages: str | None = None

@@ -202,6 +202,14 @@ def test_a_desktop_and_a_lowered_power_limit_are_said_of_gpus_that_computed(
     assert found == [f"GPU 0 ({GPU['device']}) {each}" for each in said]
 
 
+def test_a_gpu_that_no_trial_could_use_is_said_with_the_answers(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus_unused": "Driver Not Loaded"})
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 8))
+    found = list(disturbances(Evidence([run.finish()], (), WORDS)))
+    assert found == ["A GPU of NVIDIA was not used: Driver Not Loaded."]
+
+
 def test_drifting_steps_are_warned_of(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for batch_size, last_s in ((16, 0.12), (32, 0.0899), (64, 0.1)):

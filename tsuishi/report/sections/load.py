@@ -91,6 +91,9 @@ def disturbances(evidence: Evidence) -> Iterator[str]:
             all=len(ok),
         )
     yield from dict.fromkeys(_of_gpus(evidence))  # several nodes are alike
+    for reason in dict.fromkeys(record.gpus_unused for record in evidence.results.machines.values()):
+        if reason:
+            yield t("A GPU of NVIDIA was not used: {reason}.", reason=reason)
 
 
 def _of_gpus(evidence: Evidence) -> Iterator[str]:
