@@ -1,7 +1,7 @@
 """The trials that a run can measure, and their order."""
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -23,7 +23,7 @@ from tsuishi.specs.case import PROTOCOL, Case
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.experiment import ScriptOrder
 from tsuishi.specs.questions import MatrixCell
-from tsuishi.specs.suite import Suite, select_suites
+from tsuishi.specs.suite import Group, Suite, select_suites
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import CaseAxes, Lengths, Trial
 from tsuishi.specs.vocabulary import Vocabulary
@@ -90,22 +90,18 @@ def matrix(
     `data`: the record of the data set at hand. `refused`: the cases that environments cannot run. Raises UserError for
     an unknown suite.
     """
-    suites = select_suites(checkout.suites, choice.suites)
+    profiles = {suite.name: suite.profile(choice.profile) for suite in select_suites(checkout.suites, choice.suites)}
     first, repetitions, possible = {}, {}, []
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
-        forced = why_checked(environment, accelerator, nvml, checkout.images, force=choice.force)
         cases, reasons = {}, (refused or {}).get(environment.name, {})
-        for suite in suites:
-            profile = suite.profile(choice.profile)
-            limits = (len(nvml), choice.nodes)
-            for trial in first_trials(suite, environment, accelerator, choice, *limits, checkout.suites):
-                expected_s = expected_by(history, trial, data)
-                why_not = reasons.get(trial.case_id, "")
-                known = {"expected_s": 0.0 if why_not else expected_s, "forced": forced, "unsupported": why_not}
-                first[trial.cell] = trial.model_copy(update=known)
-                repetitions[trial.cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
-                cases[trial.case_id] = trial.case
+        given = (choice, checkout, environment, accelerator, nvml, history, data)
+        for trial in first_trials(*given, gpus=len(nvml), nodes=choice.nodes):
+            why_not, profile = reasons.get(trial.case_id, ""), profiles[trial.case.suite]
+            known = {"expected_s": 0.0 if why_not else trial.expected_s, "unsupported": why_not}
+            first[trial.cell] = trial.model_copy(update=known)
+            repetitions[trial.cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
+            cases[trial.case_id] = trial.case
         possible.append(RunnableCases(environment, accelerator, cases, reasons))
     return Matrix(first, repetitions, tuple(possible))
 
@@ -186,41 +182,57 @@ def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 
 def first_trials(
-    suite: Suite,
+    choice: Choice,
+    checkout: Checkout,
     environment: Environment,
     accelerator: Accelerator,
-    choice: Choice,
-    gpus: int | None,
-    nodes: int | None,
-    suites: Path,
-) -> Iterable[PlannedTrial]:
-    """The first trial of every case of a suite.
+    nvml: Nvml,
+    history: History,
+    data: Mapping[str, str] | None,
+    gpus: int | None = None,
+    nodes: int | None = None,
+) -> Iterator[PlannedTrial]:
+    """The first trial of every case of the chosen suites in an environment.
 
-    gpus: the number of GPUs of a node. nodes: the most nodes of a case. None: there is no limit. suites: the folder of
-    the suite's file.
+    gpus: the number of GPUs of a node. nodes: the most nodes of a case. None: there is no limit, as the plan of an
+    earlier run decides. Raises UserError for an unknown suite.
     """
+    forced = why_checked(environment, accelerator, nvml, checkout.images, force=choice.force)
+    for suite in select_suites(checkout.suites, choice.suites):
+        for case, group in suite.cases(choice.profile, accelerator, gpus, nodes):
+            trial = _first(choice, environment, accelerator, suite, case, group, checkout.suites)
+            expected_s = expected_by(history, trial, data)
+            yield trial.model_copy(update={"expected_s": expected_s, "forced": forced})
+
+
+def _first(
+    choice: Choice,
+    environment: Environment,
+    accelerator: Accelerator,
+    suite: Suite,
+    case: Case,
+    group: Group,
+    suites: Path,
+) -> PlannedTrial:
+    """The first trial of a case, with the guess of the specs. suites: the folder of the suite's file."""
     profile, expect = suite.profile(choice.profile), environment.expect
-    of_profile = profile.settings_for(accelerator)
-    for case, group in suite.cases(choice.profile, accelerator, gpus, nodes):
-        of_group = group.settings.get(choice.profile)
-        settings = profile.settings_for(accelerator, of_group) if of_group else of_profile
-        if accelerator == "cuda":
-            guess_s = group.expected_on_cuda_s(choice.profile, case.values[PROTOCOL], settings)
-        else:
-            of_case_s = group.expected_s(choice.profile, case.batch_size or 0, expect.slowdown)
-            guess_s = expect.startup_s + of_case_s
-        trial_id = TrialId(trial_slug(case, suite.words), environment.name, repetition=1)
-        yield PlannedTrial(
-            trial_id=str(trial_id),
-            case_id=case.id,
-            case=case,
-            environment=environment.name,
-            accelerator=accelerator,
-            repetition=trial_id.repetition,
-            workload=suite.workload,
-            settings=settings.model_dump(),
-            timeout_s=choice.timeout_s or profile.timeout_s,
-            expected_s=guess_s,
-            guess_s=guess_s,
-            script=suite.script_order(case, suites),
-        )
+    settings = profile.settings_for(accelerator, group.settings.get(choice.profile))
+    if accelerator == "cuda":
+        guess_s = group.expected_on_cuda_s(choice.profile, case.values[PROTOCOL], settings)
+    else:
+        guess_s = expect.startup_s + group.expected_s(choice.profile, case.batch_size or 0, expect.slowdown)
+    trial_id = TrialId(trial_slug(case, suite.words), environment.name, repetition=1)
+    return PlannedTrial(
+        trial_id=str(trial_id),
+        case_id=case.id,
+        case=case,
+        environment=environment.name,
+        accelerator=accelerator,
+        repetition=trial_id.repetition,
+        workload=suite.workload,
+        settings=settings.model_dump(),
+        timeout_s=choice.timeout_s or profile.timeout_s,
+        expected_s=guess_s,
+        guess_s=guess_s,
+        script=suite.script_order(case, suites),
+    )

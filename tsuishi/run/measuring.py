@@ -103,6 +103,19 @@ class Measuring:
                 ledger.end(begun[0], session.beside_trials_s)
             self._learn_scatter(tally)
 
+    def rounds(self, rounds: Iterable[Sequence[PlannedTrial]]) -> None:
+        """Measure rounds that the caller chooses, each when the round before has ended; `ready` may grow with them."""
+        ledger = Ledger(self.run)
+        ledger.begin(self.session.clock, self.expected_s)
+
+        def batches(progress: RunProgress) -> Iterator[Sequence[PlannedTrial]]:
+            for batch in rounds:
+                progress.more(ledger.add((), batch))
+                yield batch
+                self.session.history.keep()
+
+        self._measure((), (), batches, ledger)
+
     def _limits(self) -> str:
         """The time left for trials, in words."""
         session = self.session
@@ -156,7 +169,7 @@ class Measuring:
         finally:
             session.history.keep()
         counts = status_counts(run, [entry.id for entry in run.run().plan])
-        summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no trial"
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
 
 

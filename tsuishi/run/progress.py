@@ -57,7 +57,7 @@ class RunProgress:
 
         The current trial reduces the expected time by at most its own expected duration.
         """
-        if self._until_s:
+        if self._until_s and self._after_s:
             return f"report in {duration(max(0.0, self._until_s()))} at most"
         seconds = self._trials_s - min(self._trial_s, time.monotonic() - self._begun) + self._after_s
         return f"report in {duration(seconds)}" if self._after_s else f"{duration(seconds)} left"

@@ -4,7 +4,7 @@ Its plan is made again from the suites and environments of this machine. A trial
 trials that these files make, and is compared with the chosen trial. So a received run.json cannot run anything else.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import options_given
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.environment import Accelerator, Environment, select_environments
-from tsuishi.specs.suite import Profile, select_suites
+from tsuishi.specs.suite import Profile
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import Trial
 
@@ -247,14 +247,16 @@ def environments_of_plan(session: Session, recorded: RunRecord) -> dict[str, Env
 def planned_again(
     session: Session, path: Path, run: RunRecord, environments: Mapping[str, Environment]
 ) -> list[PlannedTrial]:
-    """The trials of a run's plan, in its environments, by name.
+    """The trials of a run's plan, in its environments, by name: of any number of GPUs and nodes, as the plan says.
 
     Raises UserError for a trial that this machine's suites do not make.
     """
 
     @cache
     def first(environment: str, accelerator: Accelerator) -> dict[str, PlannedTrial]:
-        return {trial.case_id: trial for trial in _first_trials(session, environments[environment], accelerator)}
+        given = (session.choice, session.checkout, environments[environment], accelerator)
+        known = (session.nvml, session.history, session.data_record)
+        return {trial.case_id: trial for trial in trials.first_trials(*given, *known)}
 
     def made(entry: Trial) -> PlannedTrial:
         environment = environments.get(entry.environment)
@@ -283,14 +285,3 @@ def planned_again(
         return trial.model_copy(update={"unsupported": entry.unsupported, "expected_s": expected_s})
 
     return [made(entry) for entry in run.plan]
-
-
-def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
-    """The first trial of every case, for any number of GPUs and nodes: the plan decides which of them the run has."""
-    on_gpus = (environment, accelerator, session.nvml, session.checkout.images)
-    forced = trials.why_checked(*on_gpus, force=session.choice.force)
-    suites = session.checkout.suites
-    for suite in select_suites(suites, session.choice.suites):
-        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, None, suites):
-            expected_s = trials.expected_by(session.history, trial, session.data_record)
-            yield trial.model_copy(update={"expected_s": expected_s, "forced": forced})

@@ -68,9 +68,9 @@ class Runner:
         self._trials: dict[TrialId, PlannedTrial] = {}
         # A machine that only orders trials is no machine of the run.
         self._machine = run.add(MachineRecord.model_validate(machine_record(nvml))) if executor.is_local else ""
-        self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
         # Whether other programs were seen to take cores from a trial; it is said once.
         self._crowded = False
+        self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
         self._manifest = Manifest(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
@@ -149,6 +149,8 @@ class Runner:
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
         """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
+        if trial.environment not in self._environments:  # it was built since the run began
+            self._environments[trial.environment] = self._run.add(ready.record)
         code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
         data = None if trial.case.without_data else self._data
         specification = {

@@ -25,11 +25,9 @@ from tsuishi.plan.worth import BETWEEN_S, Costs
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import LOCAL
-from tsuishi.run.ledger import Learning, Ledger, create
-from tsuishi.run.measuring import check_forced, prepared
-from tsuishi.run.progress import running
+from tsuishi.run.ledger import create
+from tsuishi.run.measuring import Measuring, check_forced, prepared
 from tsuishi.run.resume import own_run, refuse_other_environments
-from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.questions import MatrixCell
@@ -108,7 +106,7 @@ def measure_search(
             measured = SearchedReleases(run, search)
             rounds = _SearchRounds(session, question, matrix, measured)
             rounds.repeat(recorded.plan)
-            rounds.go()
+            Measuring(session, run, rounds.ready).rounds(rounds.wanted())
     return measured
 
 
@@ -131,10 +129,10 @@ class _SearchRounds:
         self._session = session
         self._question = question
         self._matrix = matrix
-        self._ledger = Ledger(measured.run)
         self._measured = measured
         self._tally = Tally(measured.run, session.words)
-        self._ready: dict[str, Ready] = {}
+        # Of each release that the search has needed.
+        self.ready: dict[str, Ready] = {}
         self._number = 0
         # The trials of each release that were planned, measured or not.
         self._planned: Counter[str] = Counter()
@@ -148,7 +146,7 @@ class _SearchRounds:
         search, run = self._measured.search, self._measured.run
         if measured := {entry.environment for entry in plan}:
             self._build([each.name for each in self._question.releases if each.name in measured])
-            refuse_other_environments(run, self._ready)
+            refuse_other_environments(run, self.ready)
         while plan and (wanted := search.wanted()):
             batch, plan = plan[: len(wanted)], plan[len(wanted) :]
             asked = {(self._question.case.id, name) for name in wanted}
@@ -162,9 +160,8 @@ class _SearchRounds:
                 self._measured.trials += len(batch)
                 self._take(batch)
 
-    def go(self) -> None:
-        """Measure rounds until the search or the time ends."""
-        self._ledger.begin(self._session.clock, 0.0)
+    def wanted(self) -> Iterator[Sequence[PlannedTrial]]:
+        """The rounds until the search or the time ends. The caller measures each before it asks for the next."""
         search = self._measured.search
         while wanted := search.wanted():
             self._build(wanted)
@@ -172,7 +169,8 @@ class _SearchRounds:
             if sum(trial.expected_s + BETWEEN_S for trial in batch) > self._session.left_for_trials_s():
                 self._session.screen.say("the time is over: the search ends here")
                 return
-            self._run(batch)
+            yield batch
+            self._measured.trials += len(batch)
             self._take(batch)
 
     def _take(self, batch: Sequence[Trial]) -> None:
@@ -186,9 +184,9 @@ class _SearchRounds:
 
     def _build(self, names: Sequence[str]) -> None:
         """Make the named environments ready, where they are not ready yet."""
-        new = [each for each in self._question.releases if each.name in names and each.name not in self._ready]
+        new = [each for each in self._question.releases if each.name in names and each.name not in self.ready]
         if new:
-            self._ready |= self._session.build(new)
+            self.ready |= self._session.build(new)
             for release in new:
                 self._check(release.name)
 
@@ -196,7 +194,7 @@ class _SearchRounds:
         """Refuse the trials of a release whose code is not native to the GPUs here, where it fails its self-check."""
         cell = MatrixCell(self._question.case.id, name)
         try:
-            check_forced(self._session, self._ready, [self._matrix.first[cell]])
+            check_forced(self._session, self.ready, [self._matrix.first[cell]])
         except SelfCheckFailed as failed:
             self._matrix.first[cell] = self._matrix.first[cell].model_copy(update={"unsupported": str(failed)})
 
@@ -211,20 +209,6 @@ class _SearchRounds:
             batch.append(first.renamed(first.id.repeated(self._planned[name])))
         random.Random(f"{self._session.choice.seed} {self._number}").shuffle(batch)  # noqa: S311
         return batch
-
-    def _run(self, batch: Sequence[PlannedTrial]) -> None:
-        session = self._session
-        self._ledger.add((), batch)
-        with running(session.screen, batch, len(batch)) as progress:
-            audience = Learning(progress, session, self._ledger)
-            given = (session.settings, session.checkout, session.nvml, audience, session.data)
-            Runner(self._measured.run, self._ready, *given).run(batch, [self._counted(batch)])
-        session.history.keep()
-
-    def _counted(self, batch: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
-        for trial in batch:
-            yield trial
-            self._measured.trials += 1
 
     def _value(self, entry: Trial) -> float | None:
         """The logarithm of a trial's value; None where it has no value, and then the reason is kept."""
