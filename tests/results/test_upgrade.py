@@ -10,6 +10,7 @@ from tests.results.kept_runs import KEPT, kept_run
 from tests.synthetic_run import listed_example
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
+from tsuishi.base.option_table import task_with
 from tsuishi.results import upgrade
 from tsuishi.results.run_record import SCHEMA_VERSION
 from tsuishi.results.upgrade import STEPS, upgraded
@@ -32,7 +33,7 @@ def test_there_is_a_step_from_every_earlier_schema_to_the_next() -> None:
     ("old", "task", "request_of"),
     [
         ({"arguments": {"suite": ""}, "extras": {}}, "run-suite", {}),
-        ({"arguments": {"quantity": "step_s"}}, "find", {}),
+        ({"arguments": {"quantity": "step_s"}}, task_with("quantity"), {}),
         ({"arguments": {}, "extras": {"check": {}}}, "check", {}),
         ({"extras": {"explain": {"value": 1.0}}}, "explain", {"value": 1.0}),
         ({"extras": ["explain"]}, "run-suite", {}),

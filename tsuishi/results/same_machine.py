@@ -62,6 +62,7 @@ FACTS = {
     "driver": Fact(mark("NVIDIA driver"), False, "it is updated"),
     "peer_to_peer": Fact(mark("peer-to-peer access between GPUs"), False, "drivers and firmware allow it or not"),
     "links": Fact(mark("peer-to-peer access between GPUs"), False, "drivers and firmware allow it or not"),
+    "gpus_unused": Fact(mark("why a GPU is not used"), False, "a driver that is repaired gives the GPU"),
     "gpus.index": Fact(_GPUS, False, "a batch system gives others each time"),
     "gpus.ecc": Fact(_GPUS, False, "a setting, which users compare"),
     "gpus.power_limit_w": Fact(_GPUS, False, "a setting, which users compare"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.option_table import task_with
 from tsuishi.results.run_record import RUN_SUITE, SCHEMA_VERSION
 
 # Takes the content of a run.json to the next version, without `schema_version`.
@@ -28,7 +29,7 @@ def _says_its_task(content: dict[str, Any]) -> dict[str, Any]:
     extras, arguments = content.pop("extras", None), content.get("arguments")
     is_search = isinstance(arguments, dict) and "quantity" in arguments
     task, request = next(iter(extras.items()), (RUN_SUITE, {})) if isinstance(extras, dict) else (RUN_SUITE, {})
-    return {**content, "task": "find" if is_search else task, "request": request}
+    return {**content, "task": task_with("quantity") if is_search else task, "request": request}
 
 
 # By the version that a step begins with: one for each version before SCHEMA_VERSION.
