@@ -40,12 +40,12 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.run import measuring
 from tsuishi.run.ledger import create
 from tsuishi.run.measuring import Measuring
+from tsuishi.specs.claims import DECIDED
 from tsuishi.specs.environment import Environment, find_environment
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
 
 CHECKOUT = Checkout()
-JUDGED = ("reproduced", "direction only", "contradicted")
 RUNS = 20
 # The scatter of the truth: none that decides, but an interval has a length.
 TRUTH = 1e-4
@@ -62,7 +62,7 @@ class Stand:
 
 
 OF_2019_AND_TODAY = {
-    "tf1.13-cu100": "tensorflow",
+    "tf1.13-cu100-wheels": "tensorflow",
     "tf2-cuda": "tensorflow",
     "torch1.2-cu100": "torch",
     "torch2-cuda": "torch",
@@ -175,12 +175,12 @@ def verdicts(run: RunDirectory) -> dict[tuple[str, str, str], str]:
 
 def judged(found: Mapping[tuple[str, str, str], str]) -> set[tuple[str, str]]:
     """The claims that have a verdict for some subject."""
-    return {key[:2] for key, verdict in found.items() if verdict in JUDGED}
+    return {key[:2] for key, verdict in found.items() if verdict in DECIDED}
 
 
 def wrong(found: Mapping[tuple[str, str, str], str], true: Mapping[tuple[str, str, str], str]) -> list[str]:
     """The verdicts that say another thing than the truth."""
-    said = {key: verdict for key, verdict in found.items() if verdict in JUDGED}
+    said = {key: verdict for key, verdict in found.items() if verdict in DECIDED}
     less = {("direction only", "reproduced")}
     return [
         f"{key}: {verdict}, truly {true.get(key)}"

@@ -42,6 +42,8 @@ from tsuishi.specs.vocabulary import Vocabulary
 # The verdicts on a claim.
 Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
+# Those that say something about a claim.
+DECIDED: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted")
 Kind = Literal["ratio", "order", "equal", "trend", "shrinks", "presence", "imbalance", "fit"]
 _OF_TWO_RATIOS = ("ratio", "order", "equal")
 _IMBALANCE = "gpu_imbalance"

@@ -11,6 +11,7 @@ from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates, work_estimates
 from tsuishi.specs.case import BATCH_SIZE, SUITE
+from tsuishi.specs.claims import DECIDED
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, NO_CASE, OK
@@ -203,7 +204,7 @@ def _cannot_be_judged(answer: Answer, judgement: Judgement | None) -> bool:
 
 def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
     if answer.asked.claim:
-        if judgement and judgement.verdict not in ("inconclusive", "not tested"):
+        if judgement and judgement.verdict in DECIDED:
             return "answered"
         return "cannot be answered" if _cannot_be_judged(answer, judgement) else "open"
     if answer.lacking or answer.no_ratio:

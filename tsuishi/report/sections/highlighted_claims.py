@@ -12,13 +12,12 @@ from tsuishi.report.parts.wording import capital
 from tsuishi.report.sections.claim_words import claim_anchor, claim_name, sentence, value_text, what
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.claims import Claim
+from tsuishi.specs.claims import DECIDED, Claim
 from tsuishi.verdicts.answers import is_about
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement, PrintedVerdict, results
 
-_DECIDED = ("reproduced", "direction only", "contradicted")
 # The surprise of a verdict, on the scale of logarithms of ratios: a contradicted claim is a factor of 3.
 _SURPRISES = {"contradicted": 1.1, "direction only": 0.4, "reproduced": 0.2}
 # The section with the reasons of all verdicts.
@@ -29,7 +28,7 @@ def from_claims(verdicts: Verdicts) -> Iterator[Candidate]:
     """A highlight for each claim with a verdict, in all environments where it has one."""
     decided: dict[tuple[str, str], list[Judgement]] = {}
     for judgement in verdicts.judgements:
-        if judgement.verdict in _DECIDED:
+        if judgement.verdict in DECIDED:
             decided.setdefault((judgement.source, judgement.claim.id), []).append(judgement)
     for alike in decided.values():
         main = any(
