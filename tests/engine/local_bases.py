@@ -228,31 +228,39 @@ def packages(pythons: Iterable[Path]) -> list[str]:
     return sorted(owners)
 
 
-def mirror(suite: str) -> str:
-    """Where the host's apt takes this suite from; asked of apt, which knows all the forms of its sources."""
-    wanted = ("Created-By: Packages", f"Release: {suite}", "Component: main")
+def mirror() -> str:
+    """Where the host's apt takes its release from; asked of apt, which knows all the forms of its sources."""
+    wanted = ("Created-By: Packages", f"Release: {own_suite()}", "Component: main")
     found = run("apt-get", "indextargets", "--format", "$(REPO_URI)", *wanted).split()
     if not found:
-        raise Failed(f"apt has no source for {suite} main")
+        raise Failed(f"apt has no source for {own_suite()} main")
     return found[0]
 
 
-def root_file_system(pythons: Iterable[Path], more: Iterable[str]) -> Path:
-    """A minimal Debian of the host's own release as a tar, kept under a name that says what is in it."""
-    suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    include = ",".join([*packages(pythons), *more])
-    kept = cache() / f"rootfs-{suite}-{hashlib.sha256(include.encode()).hexdigest()[:12]}.tar"
+def own_suite() -> str:
+    return platform.freedesktop_os_release()["VERSION_CODENAME"]
+
+
+def debootstrapped(suite: str, include: Iterable[str]) -> Path:
+    """A minimal Debian as a tar, kept under a name that says what is in it."""
+    given = ",".join(include)
+    kept = cache() / f"rootfs-{suite}-{hashlib.sha256(given.encode()).hexdigest()[:12]}.tar"
     if kept.exists():
         return kept
-    say(f"debootstrap {suite} with {include}")
+    say(f"debootstrap {suite} with {given}")
     with tempfile.TemporaryDirectory(dir=cache(), prefix="rootfs-") as folder:
         target = Path(folder) / "root"
-        options = ("--variant=minbase", "--force-check-gpg", f"--include={include}")
+        options = ("--variant=minbase", "--force-check-gpg", f"--include={given}")
         # Its mounts go with its namespace, however it ends: removing the folder must not reach into them.
-        run("unshare", "--mount", "debootstrap", *options, suite, target, mirror(suite))
+        run("unshare", "--mount", "debootstrap", *options, suite, target, mirror())
         pack(target, Path(folder) / "root.tar")
         (Path(folder) / "root.tar").rename(kept)
     return kept
+
+
+def root_file_system(pythons: Iterable[Path], more: Iterable[str]) -> Path:
+    """A minimal Debian of the host's own release, with what these CPythons load."""
+    return debootstrapped(own_suite(), [*packages(pythons), *more])
 
 
 def pack(root: Path, tar: Path) -> None:

@@ -17,6 +17,13 @@ _ANSWERS_IN_S = 30.0
 # The crun of Debian 12 starts nothing where cgroups of both versions are mounted.
 _WITHOUT_CGROUPS_2 = 'awk \'$3 == "cgroup2" {print $2}\' /proc/mounts | xargs --no-run-if-empty umount && exec "$@"'
 
+# What a system needs to start containers in, and the folder of the service at its own place.
+_IN_ANOTHER_SYSTEM = (
+    'mount --bind "$0" "$0" && '  # Podman takes its root for a mount
+    'for place in /proc /sys /dev "$1"; do mkdir -p "$0$place" && mount --rbind "$place" "$0$place" || exit 1; done; '
+    'shift; exec chroot "$0" "$@"'
+)
+
 
 def why_not(runtime: str = "runc") -> str:
     """What is missing for a service; empty where nothing is."""
@@ -27,16 +34,19 @@ def why_not(runtime: str = "runc") -> str:
 
 
 @contextmanager
-def service(root: Path, images: tuple[str, ...], runtime: str = "runc", hooks: Path | None = None) -> Iterator[str]:
+def service(
+    root: Path, images: tuple[str, ...], runtime: str = "runc", hooks: Path | None = None, system: Path | None = None
+) -> Iterator[str]:
     """The address of a service that ends with the block and holds these images of the Docker engine.
 
-    hooks: a folder with hooks that every container gets.
+    hooks: a folder with hooks that every container gets. system: the root of another Debian, whose Podman it is.
     """
     socket = root / "podman.sock"
     given = f"--runtime {runtime} {f'--hooks-dir {hooks}' if hooks else ''} --log-level error"
     options = f"--root {root}/data --runroot {root}/run {given} system service --time=0"
     # Its mounts go with its namespace, however it ends: pytest removes this folder some day.
-    shell = ("sh", "-c", _WITHOUT_CGROUPS_2, "sh") if runtime == "crun" else ()
+    shell: tuple[str, ...] = ("sh", "-c", _WITHOUT_CGROUPS_2, "sh") if runtime == "crun" else ()
+    shell = ("sh", "-c", _IN_ANOTHER_SYSTEM, str(system), str(root)) if system else shell
     command = ("unshare", "--mount", *shell, "podman", *options.split(), f"unix://{socket}")
     log = root / "service.log"
     # What runs a container leaves a file `oom` where the service was started, once one ran out of memory.

@@ -5,6 +5,7 @@ keeps what it is asked to create, and refuses to start it.
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from tests.pinned import environment
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.engines.docker import containers
 from tsuishi.engines.docker import devices as gpus
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
@@ -181,6 +183,28 @@ def test_by_count_index_or_uuid_exactly_these_are_asked_for_by_uuid(
         "CUDA_CACHE_MAXSIZE": "4294967296",
     }
     assert created["HostConfig"]["ShmSize"] == 8 << 30
+
+
+@pytest.mark.parametrize(
+    ("mode", "rootless", "joins"),
+    [(0o660, False, True), (0o666, False, False), (0o600, False, False), (0o660, True, False)],
+)
+def test_a_container_joins_the_group_that_alone_may_use_the_gpus(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, rootless: bool, joins: bool
+) -> None:
+    """As `video` of openSUSE. An engine without root has no such group to give."""
+    group = os.getgid() or 44
+    device = tmp_path / "nvidia0"
+    device.touch()
+    device.chmod(mode)
+    os.chown(device, -1, group)
+    (tmp_path / "nvidia-caps").mkdir(mode=0o750)
+    found = gpus.groups_of_gpus(tmp_path)
+    monkeypatch.setattr(containers, "groups_of_gpus", lambda: found)
+    api.info = {"SecurityOptions": ["name=rootless"]} if rootless else {}
+    hook(tmp_path, monkeypatch)
+    created = asked_for(api, tmp_path, machine(monkeypatch))
+    assert created["HostConfig"].get("GroupAdd") == ([str(group)] if joins else None)
 
 
 @pytest.mark.parametrize(("version", "number"), [("20.10.24+dfsg1", "1.41"), ("24.0.9", "1.43"), ("28.2.2", "1.50")])
@@ -402,3 +426,25 @@ def test_results_say_which_engine_it_was_and_what_it_does_not_enforce(
 ) -> None:
     api.name, api.version, api.info = name, version, info
     assert DockerEngine(Checkout().dockerfile, {}, tmp_path).availability().version == told
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "found"),
+    [
+        ("0::/system.slice/docker-{id}.scope\n", 77),
+        ("12:pids:/docker/{id}\n0::/docker/{id}\n", 77),
+        ("0::/user.slice/libpod-{id}.scope/container\n", 77),
+        ("0::/user.slice/user-1000.slice/firefox.scope\n", 0),
+        ("", 0),
+        (None, 0),
+    ],
+)
+def test_a_process_id_of_another_system_is_no_process_of_a_trial(
+    tmp_path: Path, cgroup: str | None, found: int
+) -> None:
+    """That of Docker Desktop would be another program here, whose memory would be recorded as the trial's."""
+    name = "6c41fb0a03b7" * 5
+    if cgroup is not None:
+        (tmp_path / "77").mkdir()
+        (tmp_path / "77" / "cgroup").write_text(cgroup.format(id=name))
+    assert containers.own_process(77, name, tmp_path) == found

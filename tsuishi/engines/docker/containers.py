@@ -14,7 +14,7 @@ from tsuishi.base import owner
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Ended, Process, Stream
 from tsuishi.engines.docker.daemon import Connection, address, engine_errors
-from tsuishi.engines.docker.devices import NO_GPUS, find_passing
+from tsuishi.engines.docker.devices import NO_GPUS, find_passing, groups_of_gpus
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.environment_variables import of_cuda_cache
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
@@ -96,7 +96,11 @@ class ContainerStarter:
 
     def _gpus(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
         """Arguments of containers.create. Raises UserError where the engine cannot pass these GPUs."""
-        return find_passing(self._connection.daemon).arguments(gpus) if gpus else NO_GPUS
+        if not gpus:
+            return NO_GPUS
+        daemon = self._connection.daemon
+        groups = [] if daemon.rootless else groups_of_gpus()
+        return {**find_passing(daemon).arguments(gpus), **({"group_add": groups} if groups else {})}
 
 
 def networked(given: Mapping[str, Any], network: Mapping[str, str] | None) -> dict[str, Any]:
@@ -191,7 +195,7 @@ class RunningContainer:
         self._oom_kills = _oom_kills()
         self._stream = client.api.attach(self._id, stdout=True, stderr=True, stream=True, demux=True)
         container.start()
-        self._pid = int(client.api.inspect_container(self._id)["State"]["Pid"])
+        self._pid = own_process(int(client.api.inspect_container(self._id)["State"]["Pid"]), self._id)
 
     def output(self) -> Iterator[tuple[Stream, bytes]]:
         with engine_errors():
@@ -217,6 +221,18 @@ class RunningContainer:
             self._container.remove(force=True)
         # Under cgroups of the first version Podman does not notice this; the kernel's own count shows it.
         return Ended(code, out_of_memory=killed or (code == _SIGKILLED and _oom_kills() > self._oom_kills))
+
+
+def own_process(pid: int, container: str, processes: Path = Path("/proc")) -> int:
+    """The id of a container's process, or 0 where that id is of another process here: by the names of cgroups.
+
+    Engines count in a system of their own: Docker Desktop in a virtual machine or another distribution of WSL, and an
+    engine outside of the container that this process is in.
+    """
+    try:
+        return pid if container in (processes / str(pid) / "cgroup").read_text(encoding="utf-8") else 0
+    except OSError:
+        return 0
 
 
 def _oom_kills() -> int:

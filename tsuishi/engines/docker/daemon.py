@@ -44,12 +44,15 @@ class Daemon:
         return f"{self.name} {self.version}"
 
     @property
+    def rootless(self) -> bool:
+        return bool(self.info.get("Rootless")) or "name=rootless" in (self.info.get("SecurityOptions") or ())
+
+    @property
     def recorded_version(self) -> str:
         """The version for records, with Podman's name: records call both engines `docker`."""
-        rootless = self.info.get("Rootless") or "name=rootless" in (self.info.get("SecurityOptions") or ())
         # Under cgroups of the first version Podman silently ignores limits of a user.
         unlimited = ", without limits on memory" if self.info.get("CgroupVersion") == "1" else ""
-        more = f" (rootless{unlimited})" if rootless else ""
+        more = f" (rootless{unlimited})" if self.rootless else ""
         return (self.version if self.name == "Docker" else self.title) + more
 
     @property

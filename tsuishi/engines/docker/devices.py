@@ -122,6 +122,16 @@ def find_passing(daemon: Daemon) -> Passing:
     )
 
 
+def groups_of_gpus(folder: Path = Path("/dev")) -> list[str]:
+    """The ids of groups whose members alone may use the GPUs, as `video` of some distributions; usually there is none.
+
+    The user of a container is in none of this system's groups.
+    """
+    devices = [path.stat() for path in folder.glob("nvidia*") if not path.is_dir()]
+    shared = (device for device in devices if device.st_mode & 0o006 != 0o006 and device.st_mode & 0o060 == 0o060)
+    return sorted({str(device.st_gid) for device in shared if device.st_gid})
+
+
 def _cdi_names(daemon: Daemon) -> frozenset[str]:
     """The names of NVIDIA's devices in the engine's CDI specifications; empty where it accepts no CDI requests."""
     discovered = daemon.info.get("DiscoveredDevices")
