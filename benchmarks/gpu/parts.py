@@ -3,7 +3,7 @@
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from benchmarks.gpu import convolution, correctness, faults, limits, machine, rivals, sweeps, telemetry, whole
@@ -48,6 +48,13 @@ PARTS = (
     Part(2, "parity: the other networks in every mode", 110.0, correctness.of_others, is_dry=False),
     Part(6, "the best mode, compiled", 300.0, rivals.raced("compiled"), is_dry=False),
 )
+
+
+def of_steps(steps: Collection[int]) -> tuple[list[Part], Part | None]:
+    """The parts of these steps, and the last part where it is among them; all without steps."""
+    return [part for part in PARTS if not steps or part.step in steps], (
+        WHOLE if not steps or WHOLE.step in steps else None
+    )
 
 
 def done(kit: Kit, parts: Iterable[Part] = PARTS, last: Part | None = WHOLE) -> None:

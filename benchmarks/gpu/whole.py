@@ -7,13 +7,16 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.gpu.findings import Finding, is_without_framework, judged
+from benchmarks.gpu.findings import Finding, is_without_framework, judged, not_here
 from benchmarks.gpu.kit import HOST, Kit
 from tsuishi.base.budget import BEGAN
 from tsuishi.base.checkout import Checkout
 from tsuishi.results.attempts import last_attempts
-from tsuishi.results.directory import known_runs, open_run
+from tsuishi.results.directory import RunDirectory, known_runs, open_run
+from tsuishi.specs.claims import DECIDED
+from tsuishi.specs.source import read_sources
 from tsuishi.specs.statuses import is_finding
+from tsuishi.verdicts.conclusions import conclude
 
 # Seconds that the kit itself needs after the report.
 MARGIN_S = 5.0
@@ -44,8 +47,11 @@ def ran(kit: Kit) -> Iterator[Finding]:
         yield judged("whole run", False, f"exit code {code} and no run; expected 0 and a run")
         return
     kit.pack()
-    last = last_attempts(open_run(results, runs[-1])).values()
+    run = open_run(results, runs[-1])
+    last = last_attempts(run).values()
     yield of_run(code, [trial.status for trial in last], [trial.reason or "" for trial in last])
+    if any(question.claim for question in run.run().questions):
+        yield of_claims(kit, run)
     yield from _kept(kit, reports / runs[-1])
 
 
@@ -93,6 +99,17 @@ def of_run(code: int, statuses: Sequence[str], reasons: Sequence[str] = ()) -> F
     holds = code == 0 and counted.get("ok", 0) > 0 and all(map(is_finding, statuses))
     holds = holds and not any(map(is_without_framework, reasons))
     return judged("whole run", holds, f"exit code {code}, {words}; expected 0, some ok, none failed")
+
+
+def of_claims(kit: Kit, run: RunDirectory) -> Finding:
+    """How many claims of the published sources the run judged, each with its verdict."""
+    sources = read_sources(Checkout().published, kit.words, tables=False)
+    judgements = conclude(kit.evidence(run, sources)).judgements
+    said = {f"{each.source} {each.claim.id}: {each.verdict}": None for each in judgements if each.verdict in DECIDED}
+    what = "claims of published sources"
+    return (
+        judged(what, True, f"{len(said)} with a verdict: {'; '.join(said)}") if said else not_here(what, "no verdict")
+    )
 
 
 def _kept(kit: Kit, report: Any) -> Iterator[Finding]:

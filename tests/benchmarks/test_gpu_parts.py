@@ -45,6 +45,17 @@ def test_a_part_that_does_not_fit_is_not_here_and_the_last_part_keeps_its_time(t
     assert long.words.startswith("no time left: it takes some 35 s, and ")
 
 
+def test_only_the_chosen_steps_are_done(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen, last = parts.of_steps([1, 9])
+    assert {part.step for part in chosen} == {1}
+    assert last == parts.WHOLE
+    assert parts.of_steps([7])[1] is None
+    assert parts.of_steps(()) == ([*parts.PARTS], parts.WHOLE)
+    with pytest.raises(SystemExit):
+        command.main(["--steps", "1,10"])
+    assert "there are steps 1 to 9; given: 10" in capsys.readouterr().err
+
+
 def test_a_part_that_takes_too_long_leaves_the_last_part_its_time(tmp_path: Path) -> None:
     def endless(made: Kit) -> Iterator[Finding]:
         with made.until_the_end():
