@@ -49,7 +49,20 @@ TIMES = {"10 min": 600.0, "1 h": 3600.0, "no limit": math.inf}
 PROFILES: tuple[Profile, ...] = ("quick", "full")
 # The environments of each kind of machine: those of 2019 and of today.
 ON_CPU = ("tf1.13-cpu", "tf2-cpu", "torch1.1-cu90", "torch2-cpu")
-ON_GPUS = ("tf1.13-cu100", "tf2-cuda", "torch1.2-cu100", "torch2-cuda")
+ON_GPUS = ("tf1.13-cu100-wheels", "tf2-cuda", "torch1.2-cu100", "torch2-cuda")
+# Cards of nine generations, each with a driver of a branch that it has.
+CARDS = (
+    Card("Tesla K80", 11.2, driver="470.256.02"),
+    Card("Tesla P100", 16.0, driver="535.288.01"),
+    Card("Tesla V100", 16.0),
+    Card("Tesla T4", 15.0),
+    TURING,
+    Card("A100", 40.0, driver="535.288.01"),
+    ADA,
+    Card("H100", 80.0),
+    Card("GeForce RTX 5090", 32.0, driver="580.95.05"),
+    Card("B200", 180.0, driver="580.95.05"),
+)
 WORDS_OF: dict[Takes, str] = {
     "planned": "yes",
     "time": "more time",
@@ -126,7 +139,14 @@ def from_a_clone(card: Card) -> tuple[str, ...]:
     claims = {(each.source, each.claim) for each in outlined.asked if each.claim}
     first_s = first_answer_s(session, outlined, builds)
     sizes = megabytes(fetch), megabytes(fetch + disk_needed(builds, 1))
-    return card.name, ", ".join(build.environment.name for build in builds), *sizes, minutes(first_s), str(len(claims))
+    return (
+        card.name,
+        card.driver,
+        ", ".join(build.environment.name for build in builds),
+        *sizes,
+        minutes(first_s),
+        str(len(claims)),
+    )
 
 
 def suites_of(source: Source) -> tuple[str, ...]:
@@ -138,8 +158,8 @@ def suites_of(source: Source) -> tuple[str, ...]:
 def page() -> str:
     """The text of docs/claims.md."""
     lines = [*INTRODUCTION.strip().splitlines(), ""]
-    header = ["card", "environments", "to fetch", "disk", "first answer after", "claims asked"]
-    rows = [header, ["---"] * len(header), *map(from_a_clone, (ADA, TURING))]
+    header = ["card", "driver", "environments", "to fetch", "disk", "first answer after", "claims asked"]
+    rows = [header, ["---"] * len(header), *map(from_a_clone, CARDS)]
     lines += [*(f"| {' | '.join(row)} |" for row in rows), ""]
     for source in shipped_sources():
         suites = suites_of(source)
