@@ -16,7 +16,7 @@ import struct
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 from tsuishi.artifacts.cache import Cache
@@ -56,12 +56,12 @@ def _entries(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]
         begin += header + size
 
 
-def code_in_wheel(wheel: Path) -> dict[str, Counter[Code]]:
-    """`code_in` for every shared library of a wheel, by path; without libraries that have no such code."""
+def code_in_wheel(wheel: Path, only: Container[str] | None = None) -> dict[str, Counter[Code]]:
+    """`code_in` for every shared library of a wheel, or for `only` these; without libraries that have no such code."""
     by_library = {}
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         for name in archive.namelist():
-            if ".so" in Path(name).name:
+            if ".so" in Path(name).name and (only is None or name in only):
                 library = Path(archive.extract(name, folder))
                 if library.stat().st_size and (counted := code_in(library)):
                     by_library[name] = counted
@@ -77,12 +77,13 @@ def main() -> None:
     for name in given.environments:
         environment = read_environment(Checkout().images / f"{name}.toml")
         print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.native)} by its spec")
-        for pin in environment.pins:
+        takes = {each: of.takes for each, of in environment.libraries.carriers.items()} if environment.libraries else {}
+        for pin in environment.fetched:
             wheel = cache.find(pin.sha256, environment.python)
             if wheel is None or wheel.suffix != ".whl":
                 print(f"  {pin.name}: not a wheel in the cache")
                 continue
-            for library, counted in code_in_wheel(wheel).items():
+            for library, counted in code_in_wheel(wheel, takes.get(pin.name)).items():
                 for (cubins, ptx), count in counted.most_common(5):
                     held = f"{' '.join(_sorted(cubins)) or 'no cubin'} + {' '.join(_sorted(ptx)) or 'no PTX'}"
                     print(f"  {library}: {count} x {held}")

@@ -60,7 +60,8 @@ def test_an_older_release_of_each_family_is_built_without_an_engine_and_computes
     given = read_settings({}, {}, {})
     cache = linked_cache(given.cache, tmp_path / "cache")
     settings = given.model_copy(update={"cache": cache, "results": tmp_path / "results"})
-    for name, strategy in (("tf1.4-cpu", "towers"), ("torch1.2-cu100", "distributed_data_parallel")):
+    named = ("tf1.4-cpu", "towers"), ("tf1.13-cu100-wheels", "towers"), ("torch1.2-cu100", "distributed_data_parallel")
+    for name, strategy in named:
         session = Session(settings, Choice((name,), ("parity",), "smoke", 1), Screen(), Checkout())
         found = releases.examined(session, read_environment(Checkout().images / f"{name}.toml"))["statuses"]
         assert {status for status, _ in found.values()} <= {"ok", "unsupported"}
@@ -71,3 +72,7 @@ def test_an_older_release_of_each_family_is_built_without_an_engine_and_computes
         record = run.environment(next(run.finished())[1].environment_record or "").content()
         assert record["engine"] == "venv"
         assert record["substitutions"][0]["used"].startswith("CPython 3.6.")
+        if name == "tf1.13-cu100-wheels":
+            assert [change["asked"] for change in record["substitutions"][1:]] == ["libcusolver.so.10.0"]
+            assert (record["cuda"], record["cudnn"]) == ("10.0", "7.5.0")
+            assert not {"cupy-cuda100", "cntk-gpu"} & record["packages"].keys()

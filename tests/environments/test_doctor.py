@@ -19,7 +19,7 @@ from tsuishi.machine.gpus import Nvml
 def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
     """The line about each environment, by name, without its state's padding."""
     out = io.StringIO()
-    screen = Screen(Console(file=out, width=1000, highlight=False))
+    screen = Screen(Console(file=out, width=1000, highlight=False, soft_wrap=True))
     builder = Builder(Settings(cache=tmp_path, engine="venv"), Checkout())
     doctor.examine(builder, nvml, screen)
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
@@ -42,6 +42,14 @@ def test_an_environment_for_another_machine_says_so_whatever_gpu_is_here(tmp_pat
         assert examined(tmp_path, nvml)["tf2-cpu-aarch64"] == (
             "refused environment tf2-cpu-aarch64: its lock holds aarch64 packages, and this machine is x86_64"
         )
+
+
+def test_a_library_that_an_environment_cannot_have_is_named(tmp_path: Path) -> None:
+    said = examined(tmp_path, Machine("GeForce RTX 2080 Ti"))["tf1.13-cu100-wheels"]
+    assert said == (
+        "ok environment tf1.13-cu100-wheels: would compute on the GPU; a generated library (linear algebra of "
+        "cuSOLVER is not in this environment) stands in for libcusolver.so.10.0"
+    )
 
 
 def test_of_a_gpu_of_amd_the_doctor_says_what_is_not_done_on_it(tmp_path: Path) -> None:

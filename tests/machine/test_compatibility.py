@@ -75,7 +75,7 @@ def told(card: str, driver: str, environment: str) -> str:
             "470.256.02",
             "tf2-cuda",
             "NVIDIA Tesla K80 is compute capability 3.7 (Kepler); tf2-cuda holds code for 6.0 to 9.0 and PTX "
-            "for 10.0 to 12.0: use tf0.10-cu75 or tf1.13-cu100",
+            "for 10.0 to 12.0: use tf1.13-cu100-wheels",
         ),
     ],
 )

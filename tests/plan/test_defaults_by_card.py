@@ -9,12 +9,12 @@ from tsuishi.plan.choice import Choice, fitting_defaults
 
 # The last releases of driver branches that the cards can have.
 DEFAULTS = [
-    ("Tesla K80", "470.256.02", "torch1.2-cu100 torch2.0-cu117"),
-    ("Tesla P100", "535.288.01", "tf2.12-cu118 tf2-cuda torch1.2-cu100 torch2.5-cu124"),
-    ("Tesla V100", "535.288.01", "tf2.12-cu118 tf2-cuda torch1.2-cu100 torch2.8-cu128"),
-    ("Tesla V100", "580.95.05", "tf2.12-cu118 tf2-cuda torch1.2-cu100 torch2.8-cu128"),
-    ("Tesla T4", "550.163.01", "tf2.12-cu118 tf2-cuda torch1.2-cu100 torch2.8-cu128"),
-    ("GeForce RTX 2080 Ti", "550.163.01", "tf2.12-cu118 tf2-cuda torch1.2-cu100 torch2.8-cu128"),
+    ("Tesla K80", "470.256.02", "tf1.13-cu100-wheels torch1.2-cu100 torch2.0-cu117"),
+    ("Tesla P100", "535.288.01", "tf1.13-cu100-wheels tf2-cuda torch1.2-cu100 torch2.5-cu124"),
+    ("Tesla V100", "535.288.01", "tf1.13-cu100-wheels tf2-cuda torch1.2-cu100 torch2.8-cu128"),
+    ("Tesla V100", "580.95.05", "tf1.13-cu100-wheels tf2-cuda torch1.2-cu100 torch2.8-cu128"),
+    ("Tesla T4", "550.163.01", "tf1.13-cu100-wheels tf2-cuda torch1.2-cu100 torch2.8-cu128"),
+    ("GeForce RTX 2080 Ti", "550.163.01", "tf1.13-cu100-wheels tf2-cuda torch1.2-cu100 torch2.8-cu128"),
     ("A100", "535.288.01", "tf2-cuda torch1.13-cu117 torch2.8-cu128"),
     ("H100", "550.163.01", "tf2-cuda torch2.5-cu124 torch2.8-cu128"),
     ("H100", "580.95.05", "tf2-cuda torch2.5-cu124 torch2-cuda"),

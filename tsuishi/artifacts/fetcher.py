@@ -76,13 +76,13 @@ class Fetcher:
         and, offline, with the first that is missing.
         """
         self._refuse_open(environment)
-        kept = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.pins]
-        for path, pin in zip(kept, environment.pins, strict=True):
+        kept = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.fetched]
+        for path, pin in zip(kept, environment.fetched, strict=True):
             if path and (problem := wrong_name(path.name, pin.name, pin.version)):
                 raise UserError(f"{environment.name}: {problem}: remove {str(path.parent)!r} from the cache")
         return [
             path or self._first_good(environment, f"{pin.name}=={pin.version}", self._places(pin, environment))
-            for path, pin in zip(kept, environment.pins, strict=True)
+            for path, pin in zip(kept, environment.fetched, strict=True)
         ]
 
     def fetch_debs(self, environment: Environment) -> list[Path]:
@@ -96,7 +96,7 @@ class Fetcher:
 
     def missing(self, environment: Environment) -> list[str]:
         """The artefacts of an environment that are not in the cache, as its locks name them."""
-        pins = [pin for pin in environment.pins if not self.cache.find(pin.sha256, environment.python)]
+        pins = [pin for pin in environment.fetched if not self.cache.find(pin.sha256, environment.python)]
         debs = [deb.title for deb in environment.debs if not self.cache.find([deb.sha256])]
         return [f"{pin.name}=={pin.version}" for pin in pins] + debs
 

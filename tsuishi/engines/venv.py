@@ -94,12 +94,12 @@ class VenvEngine:
         folder.mkdir(parents=True)
         say(f"making a virtual environment with {python}")
         with files.temporary_folder(self._venvs, ".wheelhouse-") as house:
-            wheelhouse.lay_out(house, environment.pins, wheels)
+            pins = wheelhouse.lay_out(house, environment, wheels)
             _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)], house)
             made = contents.paths(folder)
-            say(f"installing {len(wheels)} packages, without network")
+            say(f"installing {len(pins)} packages, without network")
             _install(environment.name, folder / "bin" / "python", wheelhouse.pip_wheel(environment.name, wheels), house)
-        contents.record(folder, made, {pin.name for pin in environment.pins})
+        contents.record(folder, made, {pin.name for pin in pins})
         version, lock = full_version(python), environment.lock_sha256
         realised_id = contents.realised_id(folder, version, lock)
         mark = Mark(python=version, lock_sha256=lock, realised_id=realised_id, asked=environment.asked)
@@ -160,7 +160,8 @@ class VenvEngine:
             details={
                 "base": {"reference": environment.base.reference, "used": "this machine", "digest": "unpinned"},
                 "substitutions": [
-                    {"asked": environment.base.reference, "used": f"CPython {mark.python} of this machine"}
+                    {"asked": environment.base.reference, "used": f"CPython {mark.python} of this machine"},
+                    *environment.stand_ins,
                 ],
                 "image": None,
             },

@@ -34,7 +34,9 @@ def _planned(builder: Builder, environment: Environment, history: History) -> Pl
     engine = builder.engines.chosen_for(environment)
     if not environment.pinned or builder.is_built(environment):
         return PlannedBuild(environment, engine.name, built=True)
-    artefacts = [(pin.size_bytes or 0, builder.cache.find(pin.sha256, environment.python)) for pin in environment.pins]
+    artefacts = [
+        (pin.size_bytes or 0, builder.cache.find(pin.sha256, environment.python)) for pin in environment.fetched
+    ]
     artefacts += [(deb.size_bytes or 0, builder.cache.find([deb.sha256])) for deb in environment.debs]
     missing = [size for size, file in artefacts if file is None]
     packed = sum(size for size, _ in artefacts)

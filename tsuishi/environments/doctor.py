@@ -49,9 +49,9 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
         on_cpu = why_on_cpu(environment, nvml)
         where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
         state = "open" if unknown else "refused" if refused else "ok"
-        reasons = "; ".join(filter(None, (unknown, refused)))
-        screen.say(f"{state:7} environment {environment.name}: {reasons or where}")
-
+        reasons = "; ".join(filter(None, (unknown, refused))) or where
+        lacks = "".join(f"; {each['used']} stands in for {each['asked']}" for each in environment.stand_ins)
+        screen.say(f"{state:7} environment {environment.name}: {reasons}{lacks}")
     for stray in (found := strays.find(builder.engines, builder.settings)):
         screen.say(f"stray   {stray.what}")
     if any(stray.remove for stray in found):

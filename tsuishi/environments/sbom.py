@@ -18,9 +18,10 @@ from packageurl import PackageURL
 
 from tsuishi import __version__
 from tsuishi.engines.interface import Built
+from tsuishi.engines.library_wheel import package_name
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import Environment, without_engine
 
 # The registry of a package URL of type "docker" that names no registry.
 _DOCKER_HUB = "docker.io"
@@ -40,6 +41,7 @@ def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
     )
     components = [_base(built), _python(facts)]
     components += _python_packages(built.environment, facts)
+    components += _libraries(built.environment)
     components += _system_packages(built.environment, facts)
     return _document(image, components, f"{built.spec_id}@{built.realised_id}")
 
@@ -59,7 +61,7 @@ def bill_of_record(record: EnvironmentRecord, version: str) -> dict[str, Any]:
     )
     components = [_python(Facts(python=record.python))] if record.python else []
     for name, version in sorted((record.packages or {}).items()):
-        components.append(_library(PackageURL(type="pypi", name=name, version=version), (), place="environment"))
+        components.append(_library(_package_url(name, version, without_engine(record.name)), (), place="environment"))
     return _document(environment, components, f"{record.spec_id}@{record.realised_id}", version)
 
 
@@ -122,10 +124,36 @@ def _python_packages(environment: Environment, facts: Facts) -> Iterator[Compone
     locked = {(pin.name, pin.version): pin.sha256 for pin in environment.pins}
     for name, version in sorted(facts.packages.items()):
         accepted = locked.get((name, version), ())
-        purl = PackageURL(type="pypi", name=name, version=version)
+        purl = _package_url(name, version, environment.made_as)
         yield _library(purl, accepted if len(accepted) == 1 else (), place="environment")
     for name, version in sorted(facts.base_packages.items()):
         yield _library(PackageURL(type="pypi", name=name, version=version), (), place="base")
+
+
+def _package_url(name: str, version: str, environment: str) -> PackageURL:
+    """The package URL of a package; that of an environment's own libraries is on no index."""
+    return PackageURL(type="generic" if name == package_name(environment) else "pypi", name=name, version=version)
+
+
+def _libraries(environment: Environment) -> Iterator[Component]:
+    """The libraries out of wheels that are not installed, by the hashes that they were verified with, and stand-ins."""
+    given = environment.libraries
+    for name, carrier in given.carriers.items() if given else ():
+        wheel = PackageURL(type="pypi", name=name, version=carrier.version).to_string()
+        for member, sha256 in carrier.takes.items():
+            yield _file(member.rpartition("/")[2], [sha256], taken_from=wheel)
+    for name, stand_in in given.stand_ins.items() if given else ():
+        yield _file(name, (), stands_in_for=name, missing=stand_in.why)
+
+
+def _file(name: str, sha256: Iterable[str], **properties: str) -> Component:
+    return Component(
+        name=name,
+        type=ComponentType.FILE,
+        bom_ref=f"library:{name}",
+        hashes=_hashes(sha256),
+        properties=_properties(**properties),
+    )
 
 
 def _system_packages(environment: Environment, facts: Facts) -> Iterator[Component]:

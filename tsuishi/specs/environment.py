@@ -18,6 +18,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.setting_values import CoreEngine
 from tsuishi.specs.debian import Apt, Deb, apt_lock, read_apt_lock
+from tsuishi.specs.libraries import Libraries
 from tsuishi.specs.lock import Pin, read_lock
 
 Accelerator = Literal["cpu", "cuda"]
@@ -124,6 +125,8 @@ class Environment(toml.Spec):
     # More URLs of artefacts, by package; they are tried in order after the indexes.
     urls: dict[str, tuple[str, ...]] = {}
     apt: Apt | None = None
+    # Libraries beside its packages, which no index has as packages of their own.
+    libraries: Libraries | None = None
     # The environments that are releases of one framework have the same family. The day on which this release appeared.
     family: str = ""
     released: date | None = None
@@ -147,6 +150,8 @@ class Environment(toml.Spec):
             raise ValueError("'family' needs 'released', the day on which this release of the framework appeared")
         if self.apt and self.machine != "x86_64":
             raise ValueError("'apt' has packages of amd64 only: an environment for another 'machine' takes none")
+        if self.libraries and (self.machine != "x86_64" or self.packages != "locked"):
+            raise ValueError("'libraries' are of x86-64, and stand beside packages of a lock")
         if self.base and self.base.copies and not self.base.digest:
             raise ValueError("'base.copies' need 'base.digest': only the digest shows that they are the same")
         return self
@@ -172,6 +177,16 @@ class Environment(toml.Spec):
         pins = [f"{pin.name}=={pin.version}" for pin in self.pins if not pin.sha256]
         return (*pins, *(deb.title for deb in self.debs if not deb.sha256))
 
+    @property
+    def fetched(self) -> tuple[Pin, ...]:
+        """The wheels and sdists that a build needs: those of its lock, and those that carry its libraries."""
+        return (*self.pins, *(self.libraries.pins() if self.libraries else ()))
+
+    @property
+    def stand_ins(self) -> list[dict[str, str]]:
+        """The libraries that it cannot have, and what stands in for them: `asked` and `used`, as in its record."""
+        return self.libraries.substitutions() if self.libraries else []
+
     @cached_property
     def asked(self) -> dict[str, object]:
         """Everything of the spec that decides the result of a build; the spec id is a hash of it."""
@@ -181,12 +196,13 @@ class Environment(toml.Spec):
         pins = [[pin.name, pin.version, list(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
         debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         fixed = self.model_dump(mode="json", include=fields)
-        return {"name": self.made_as, **fixed, "base": base, "cuda": cuda, "pins": pins, "debs": debs}
+        libraries = {"libraries": self.libraries.asked} if self.libraries else {}
+        return {"name": self.made_as, **fixed, "base": base, "cuda": cuda, "pins": pins, "debs": debs, **libraries}
 
     @property
     def lock_sha256(self) -> str:
         """Hash of the locks, with the names and sizes of files. URLs and the order of lines do not count."""
-        pins = [[pin.name, pin.version, sorted(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
+        pins = [[pin.name, pin.version, sorted(pin.sha256), pin.file, pin.size_bytes] for pin in self.fetched]
         debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         return toml.digest([*sorted(pins), *sorted(debs)], 64)
 

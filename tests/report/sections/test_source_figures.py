@@ -66,7 +66,7 @@ def test_the_command_names_environments_suites_and_gpus(published: Section) -> N
     assert isinstance(wanted, Text)
     assert wanted.text == "To add the missing measurements, on a machine with 2 GPUs:"
     suites = "--suite=channels_first,multi_gpu_scaling --profile=quick report"
-    assert command == Code(f"invoke build run-suite --env=tf1.13-cu100,torch1.2-cu100 {suites}")
+    assert command == Code(f"invoke build run-suite --env=tf1.13-cu100-wheels,torch1.2-cu100 {suites}")
     assert isinstance(without, Text)
     assert "Without GPUs" in without.text
     assert on_cpu == Code(f"invoke build run-suite --env=tf1.13-cpu,torch2-cpu {suites}")

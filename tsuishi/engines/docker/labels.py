@@ -53,7 +53,7 @@ def facts_of(
             "digest": environment.base.digest or "unpinned",
             "image_id": labels.get(f"{OURS}base-image", ""),
         },
-        "substitutions": [{"asked": asked, "used": used}] if replaced else [],
+        "substitutions": [*([{"asked": asked, "used": used}] if replaced else []), *environment.stand_ins],
         "image": {
             # Equal layers have equal files. The id of the image also depends on the time of its build.
             **image,

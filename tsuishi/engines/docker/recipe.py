@@ -51,7 +51,7 @@ def context(
     """
     with temporary_folder(temporary, ".context-") as folder:
         content = folder / "context"
-        wheelhouse.lay_out(content, environment.pins, wheels, debs)
+        wheelhouse.lay_out(content, environment, wheels, debs)
         if environment.packages == "locked":
             wheelhouse.link(wheelhouse.pip_wheel(environment.name, wheels), content / wheelhouse.PIP)
         (content / "Dockerfile").write_text(dockerfile(template, environment, base), encoding="utf-8")

@@ -22,7 +22,7 @@ def artifacts(session: Session, records: Iterable[EnvironmentRecord], bundle: Bu
     """
     for environment in _same(session, records, missing):
         lacking = 0
-        for hashes in (*(pin.sha256 for pin in environment.pins), *((deb.sha256,) for deb in environment.debs)):
+        for hashes in (*(pin.sha256 for pin in environment.fetched), *((deb.sha256,) for deb in environment.debs)):
             path = session.builder.cache.verified(hashes, session.screen.say, environment.python)
             if path:
                 bundle.files[f"{ARTIFACTS}/{path.parent.name}/{path.name}"] = path

@@ -127,7 +127,7 @@ def _loaded(
 
 def _digests(environment: Environment) -> set[str]:
     """The SHA-256 of every package that the locks of an environment name."""
-    return {digest for pin in environment.pins for digest in pin.sha256} | {deb.sha256 for deb in environment.debs}
+    return {digest for pin in environment.fetched for digest in pin.sha256} | {deb.sha256 for deb in environment.debs}
 
 
 def _written(entry: Entry, folder: Path) -> Path:

@@ -7,6 +7,7 @@ from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
 from tsuishi.results.frames import named_rows
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.selections import Selector
 from tsuishi.specs.source import Source, epochs_of
@@ -50,7 +51,7 @@ def _is_judged_on(claim: Claim, cases: Sequence[Mapping[str, Any]]) -> bool:
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:
     if not suites:
         return
-    trials = evidence.results.trials[["suite", "framework", "synthetic", *_OF_A_TRIAL]]
+    trials = evidence.results.trials[["suite", "framework", "synthetic", "device", "environment_record", *_OF_A_TRIAL]]
     trials = trials[trials["suite"].isin(suites)]
     machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     theirs = in_words(hardware.title for hardware in source.hardware)
@@ -65,9 +66,37 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
             yield t(
                 "Software: {ours} where the source had {theirs}.", ours=in_words(others), theirs=f"{name} {version}"
             )
+    used = set(trials.loc[~trials["device"].isin(("", "cpu")), "environment_record"])
+    yield from _libraries(source, [record for name, record in evidence.environment_records.items() if name in used])
     yield from _length(evidence, source, zip(*(trials[name].tolist() for name in _OF_A_TRIAL), strict=True))
     if bool(trials["synthetic"].fillna(False).any()):
         yield t("Data: made up, of the same shape, in place of the source's.")
+
+
+def _libraries(source: Source, environments: Sequence[EnvironmentRecord]) -> Iterator[str]:
+    """A sentence for CUDA and for cuDNN, where these environments of trials on GPUs have other versions of them."""
+    for title, name in (("CUDA", "cuda"), ("cuDNN", "cudnn")):
+        theirs = source.software.get(name)
+        ours = {version for record in environments if (version := _dotted(getattr(record, name)))}
+        others = sorted(version for version in ours if theirs and not _is(version, theirs))
+        if others:
+            yield t(
+                "Software: {ours} where the source had {theirs}.",
+                ours=in_words(f"{title} {version}" for version in others), theirs=f"{title} {theirs}",
+            )  # fmt: skip
+
+
+def _is(version: str, stated: str) -> bool:
+    """Whether a version is the stated version, of which it may say more digits, or fewer."""
+    return all(ours == theirs for ours, theirs in zip(version.split("."), stated.split("."), strict=False))
+
+
+def _dotted(version: str | None) -> str | None:
+    """A version of CUDA or cuDNN with points; cuDNN tells a number: 7602 is 7.6.2, from release 9 on 90100 is 9.1.0."""
+    if version is None or not version.isdecimal() or len(version) < len("7602"):
+        return version
+    major, rest = divmod(int(version), 10_000 if int(version) >= 90_000 else 1_000)
+    return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The facts that TensorFlow reports, and its switches."""
 
+import ctypes
 import os
 import re
 
@@ -28,7 +29,7 @@ class Framework(interface.Framework):
         return {
             "versions": installed.versions("tensorflow", "numpy", "scipy"),
             "cuda": build.get("cuda_version") or _loaded_library("libcudart"),
-            "cudnn": build.get("cudnn_version") or _loaded_library("libcudnn"),
+            "cudnn": build.get("cudnn_version") or _loaded_cudnn(),
             "flags": {
                 "cudnn_benchmark": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1") != "0",
                 "deterministic": os.environ.get("TF_DETERMINISTIC_OPS", "0") in ("1", "true"),
@@ -63,6 +64,22 @@ def _experimental(name, default):
 
 def _loaded_library(name):
     """The version in the file name of a shared library that this process has loaded; None where it has not."""
-    with open("/proc/self/maps") as lines:
-        match = re.search(re.escape(name) + r"\.so\.([0-9.]*[0-9])", lines.read())
-    return match and match.group(1)
+    path = path_of_loaded(name)
+    return path and path.rpartition(".so.")[2]
+
+
+def _loaded_cudnn():
+    """The version that the loaded cuDNN tells, as its file name may have the first digit alone; None without one."""
+    path = path_of_loaded("libcudnn")
+    if not path:
+        return None
+    number = ctypes.CDLL(path).cudnnGetVersion()  # 7500: 7.5.0; from cuDNN 9 on 90100: 9.1.0
+    major, rest = divmod(number, 10000 if number >= 90000 else 1000)
+    return "{}.{}.{}".format(major, rest // 100, rest % 100)
+
+
+def path_of_loaded(name, maps="/proc/self/maps"):
+    """The path of a shared library that this process has loaded; None where it has not."""
+    with open(maps) as lines:
+        match = re.search(r"/.*/" + re.escape(name) + r"\.so\.[0-9.]*[0-9]", lines.read())
+    return match and match.group()
