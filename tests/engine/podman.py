@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -45,19 +45,31 @@ def service(
     given = f"--runtime {runtime} {f'--hooks-dir {hooks}' if hooks else ''} --log-level error"
     options = f"--root {root}/data --runroot {root}/run {given} system service --time=0"
     # Its mounts go with its namespace, however it ends: pytest removes this folder some day.
-    shell: tuple[str, ...] = ("sh", "-c", _WITHOUT_CGROUPS_2, "sh") if runtime == "crun" else ()
-    shell = ("sh", "-c", _IN_ANOTHER_SYSTEM, str(system), str(root)) if system else shell
-    command = ("unshare", "--mount", *shell, "podman", *options.split(), f"unix://{socket}")
+    shell = ("sh", "-c", _WITHOUT_CGROUPS_2, "sh") if runtime == "crun" else ()
+    program = ("podman", *options.split(), f"unix://{socket}")
+    command = in_another_system(system, root, *program) if system else ("unshare", "--mount", *shell, *program)
+    with serving(command, root, socket, images) as address:
+        yield address
+
+
+def in_another_system(system: Path, root: Path, *command: str) -> tuple[str, ...]:
+    """The command in another Debian, whose root this is, and which sees the folder `root` at its own place."""
+    return ("unshare", "--mount", "sh", "-c", _IN_ANOTHER_SYSTEM, str(system), str(root), *command)
+
+
+@contextmanager
+def serving(command: Sequence[str], root: Path, socket: Path, images: tuple[str, ...]) -> Iterator[str]:
+    """The address of an engine that this command starts, and that ends with the block; as of `service`."""
     log = root / "service.log"
     # What runs a container leaves a file `oom` where the service was started, once one ran out of memory.
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=root) as process:
         try:
             _await_answer(process, socket, log)
-            with closing(docker.DockerClient(f"unix://{socket}")) as podman, closing(docker.from_env()) as engine:
+            with closing(docker.DockerClient(f"unix://{socket}")) as service, closing(docker.from_env()) as engine:
                 for image in images:
                     with suppress(docker.errors.ImageNotFound):  # one of a registry, where Podman finds it, too
                         chunks: Any = engine.images.get(image).save(named=image)  # sent as they come
-                        podman.images.load(chunks)
+                        service.images.load(chunks)
             yield f"unix://{socket}"
         finally:
             process.terminate()

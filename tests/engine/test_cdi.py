@@ -1,4 +1,4 @@
-"""GPUs by CDI with a real Podman of Debian 13: the engine is asked, and the container has the devices of the request.
+"""GPUs by CDI with the real engines of Debian 13: they are asked, and the container has the devices of the request.
 
 There is no GPU here: the specification gives /dev/null as nvidia0, a library of four functions as the driver's, and a
 hook as NVIDIA's own.
@@ -70,10 +70,10 @@ runpy.run_path("/devices.py", run_name="__main__")
 
 @pytest.fixture(scope="module")
 def trixie(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The root of a Debian 13 with Podman, a driver and its specification."""
+    """The root of a Debian 13 with engines, a driver and its specification."""
     root = tmp_path_factory.mktemp("trixie")
     try:
-        tar = local_bases.debootstrapped("trixie", ["podman", "runc"])
+        tar = local_bases.debootstrapped("trixie", ["podman", "runc", "docker.io"])
     except local_bases.Failed as failure:
         missing(f"no Debian 13: {failure}")
     local_bases.run("tar", "--extract", "--file", tar, "--numeric-owner", "--preserve-permissions", "-C", root)
@@ -91,18 +91,34 @@ def trixie(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that both systems see, with the script that asks the driver for its devices."""
+    """A folder that both systems see: the script that asks the driver for its devices, and settings of Docker."""
     folder = tmp_path_factory.mktemp("p")
     shutil.copy(REAL.workloads / "common" / "cuda_devices.py", folder / "devices.py")
+    (folder / "cdi").mkdir()
+    (folder / "cdi" / "nvidia.yaml").write_text(SPECIFICATION)
+    # Docker 25 to 27 takes requests by CDI only where that is switched on.
+    settings = {"features": {"cdi": True}, "cdi-spec-dirs": [f"{folder}/cdi"], "bridge": "none", "iptables": False}
+    (folder / "docker.json").write_text(json.dumps(settings))
     return folder
 
 
-@pytest.fixture
-def engine(trixie: Path, settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DockerEngine]:
+@pytest.fixture(params=["podman", "docker"])
+def engine(
+    request: pytest.FixtureRequest, trixie: Path, settings: Settings, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DockerEngine]:
+    """Podman 5.4 or Docker 26.1, and a machine with one GPU."""
     if why_not := podman.why_not():
         missing(why_not)
-    base = settings.mirrors["docker.io/library/python:3.11.13-slim-bookworm"]
-    with podman.service(folder, (base,), system=trixie) as address:
+    base, socket = settings.mirrors["docker.io/library/python:3.11.13-slim-bookworm"], folder / "docker.sock"
+    of_docker = f"dockerd --host unix://{socket} --data-root {folder}/data --exec-root /run/cdi --pidfile /run/cdi.pid"
+    of_docker += f" --config-file {folder}/docker.json"
+    command = podman.in_another_system(trixie, folder, *of_docker.split())
+    serving = (
+        podman.service(folder, (base,), system=trixie)
+        if request.param == "podman"
+        else podman.serving(command, folder, socket, (base,))
+    )
+    with serving as address:
         monkeypatch.setenv("DOCKER_HOST", address)
         monkeypatch.setattr(devices, "_CDI_FOLDERS", (str(trixie / "etc" / "cdi"),))
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -126,7 +142,7 @@ def ran(engine: DockerEngine, settings: Settings, folder: Path, gpus: tuple[Gpu,
 def test_a_container_has_the_gpus_of_its_request_and_lists_them(
     engine: DockerEngine, trixie: Path, settings: Settings, folder: Path
 ) -> None:
-    assert engine.availability().version.startswith("Podman 5.")
+    assert engine.availability().version.startswith(("Podman 5.", "26."))
     nvml = Nvml()
     assert engine.starter.why_no_gpus(nvml.gpus) == ""
     nodes, listed = ran(engine, settings, folder, nvml.gpus)

@@ -142,6 +142,8 @@ def test_where_time_is_limited_the_live_line_says_what_is_left_of_it() -> None:
         assert progress.left() == "report in 4 min 0 s at most"
     with running(on, [planned("a")], 1, 15.0, lambda: -3.0) as progress:
         assert progress.left() == "report in 0 s at most"
+    with running(on, [planned("a")], 1, 0.0, lambda: 240.0) as progress:
+        assert progress.left() == "4 min 0 s left at most", "no report follows"
 
 
 def test_a_narrow_terminal_has_one_line_in_which_only_the_id_is_cut_short() -> None:

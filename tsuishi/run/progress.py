@@ -57,8 +57,9 @@ class RunProgress:
 
         The current trial reduces the expected time by at most its own expected duration.
         """
-        if self._until_s and self._after_s:
-            return f"report in {duration(max(0.0, self._until_s()))} at most"
+        if self._until_s:
+            limit = duration(max(0.0, self._until_s()))
+            return f"report in {limit} at most" if self._after_s else f"{limit} left at most"
         seconds = self._trials_s - min(self._trial_s, time.monotonic() - self._begun) + self._after_s
         return f"report in {duration(seconds)}" if self._after_s else f"{duration(seconds)} left"
 
