@@ -351,3 +351,28 @@ def test_a_claim_is_held_against_the_lines_of_another_source() -> None:
 
 def test_a_source_that_prints_no_numbers_is_not_judged_on_them() -> None:
     assert {verdict for verdict, _ in own("keras-channels-first").values()} == {None}
+
+
+@pytest.mark.parametrize(
+    ("others", "trials", "times", "is_said"),
+    [
+        (0.0, 3, 6.6, True),
+        (50.0, 3, 6.6, False),
+        (50.0, 3, 50.0, True),
+        (10.0, 3, 6.6, True),
+        (10.0, 3, 1.3, False),
+        (0.0, 3, 1.3, True),
+        (50.0, 6, 6.6, True),
+    ],
+)
+def test_few_trials_beside_other_programs_decide_only_what_no_mode_of_them_reaches(
+    tmp_path: Path, others: float, trials: int, times: float, is_said: bool
+) -> None:
+    """Seen: beside a program at full load on each core, three trials in a row were in a mode 6.6 times as slow."""
+    run = SyntheticRun(tmp_path / "run")
+    for environment, step_s in ((TF, 0.24), (TORCH, 0.24 * times)):
+        for repetition in range(1, trials + 1):
+            samples = steady_samples(16, [step_s * (1 + 0.003 * (repetition % 3))] * 8)
+            run.add(training_case(16), environment, samples, repetition, others_cpu_percent=others)
+    (judgement,) = judged(run, claim(TORCH_FASTER, about=()))
+    assert judgement.verdict == ("contradicted" if is_said else "inconclusive")

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Round, Term, even_walk
 from tsuishi.estimates.variances import Pool, pool
+from tsuishi.specs.questions import LOOKS
 
 # Sessions count as trials where their error is above this share of the trials' error. Three sessions say little of
 # their own scatter: where environments differ between sessions, intervals of 95 % miss up to 8 % at 1, and at most 5 %
@@ -14,6 +15,10 @@ _SUSPECT = 0.7
 # The standard deviation, as a share, by which a machine changes from a round to the next: a random walk, assumed. Cells
 # that were measured in the same rounds change alike; the means of a question and of the next one differ by 0.9 %.
 _OF_ROUND = 0.006
+# Beside other programs a process may be slow or fast as a whole: with another program at full load on each core, three
+# trials of PyTorch 2.13 in a row took 1.6 s a step, and others of the same case 0.3 s. The standard deviation of the
+# logarithm, by the share of the cores that others took (there 0.5), for means over fewer trials than show such modes.
+_OF_CROWD, _SHOW_MODES = 1.8, LOOKS[1]
 # Sums of weights that are 0 but for rounding.
 _NO_WEIGHT = 1e-9
 # So much of the largest of its parts is a sum, or its error, that is 0 but for rounding.
@@ -69,6 +74,19 @@ def _between_rounds(terms: Iterable[tuple[float, Term]]) -> float:
         if each.session == later.session:
             walked += before**2 * (later.number - each.number)
     return walked * _OF_ROUND**2
+
+
+def crowded(term: Term, share: float) -> Term:
+    """The term of logarithms of times, where other programs took this share of the cores beside a trial."""
+    return term._replace(crowd=(_OF_CROWD * share) ** 2 / term.trials) if term.trials < _SHOW_MODES else term
+
+
+def _by_crowds(terms: Iterable[tuple[float, Term]]) -> float:
+    """The variance of a comparison by other programs; 0 where nothing is compared."""
+    known = list(terms)
+    if _is_left(weight for weight, _ in known):
+        return 0.0
+    return math.fsum(weight**2 * term.crowd for weight, term in known)
 
 
 def _is_left(weights: Iterable[float]) -> bool:
@@ -165,8 +183,7 @@ def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
     for members in families.values():
         variance, freedom = _summed((known.variance * share, known.freedom) for known, share in members)
         sums.append((variance, min(freedom, members[0][0].family_freedom)))
-    if between := _between_rounds(terms):
-        sums.append((between, math.inf))
+    sums += [(more, math.inf) for more in (_between_rounds(terms), _by_crowds(terms)) if more]
     total, freedom = _summed(sums)
     least = _ROUNDING * max((abs(mean) for mean in means if math.isfinite(mean)), default=0.0)
     error = total if math.isinf(total) else math.sqrt(total)

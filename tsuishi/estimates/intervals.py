@@ -55,7 +55,8 @@ class Term(NamedTuple):
     in common; None where rounds show nothing of the kind. `own`: the variance between these trials alone; None for a
     single trial. `prediction`: the variance of the errors of predictions, where the trials are too short to have
     measured their values; more trials do not make it less. `walk`: the weight of each round in a mean of logarithms,
-    as a machine changes all steps of a round alike; empty for other means.
+    as a machine changes all steps of a round alike; empty for other means. `crowd`: the variance of the mean by other
+    programs, which slow whole processes in a way that few trials do not show.
     """
 
     mean: float
@@ -67,6 +68,7 @@ class Term(NamedTuple):
     own: Pool | None = None
     prediction: Pool | None = None
     walk: Mapping[Round, float] = {}
+    crowd: float = 0.0
 
 
 def even_walk(rounds: Collection[Round]) -> dict[Round, float]:

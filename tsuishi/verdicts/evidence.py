@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.estimates import roofline
+from tsuishi.estimates.contrasts import crowded
 from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
@@ -240,7 +241,7 @@ class Evidence:
     @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
-        return self._with_predictions(case_terms(self.trial_values, rounds=self.trial_rounds))
+        return self._with_more_errors(case_terms(self.trial_values, rounds=self.trial_rounds))
 
     @cached_property
     def without_ratio(self) -> dict[tuple[str, str, str], float]:
@@ -264,9 +265,19 @@ class Evidence:
         keys = zip(*(rows[name].tolist() for name in ("case_id", "column", "quantity")), strict=True)
         return {key: errors[key[2]] for key in keys}
 
-    def _with_predictions(self, terms: Terms) -> Terms:
+    def _with_more_errors(self, terms: Terms) -> Terms:
+        """The terms with errors that the scatter of trials does not show: of predictions, and by other programs."""
         known = self._predictions
-        return {**terms, **{key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}}
+        predicted = {key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}
+        terms = {**terms, **predicted}
+        beside = {
+            key: self.of_others[key[:2]] for key in terms if key[:2] in self.of_others and self._is_of_time(key[2])
+        }
+        return {**terms, **{key: crowded(terms[key], share / 100) for key, share in beside.items()}}
+
+    def _is_of_time(self, quantity: str) -> bool:
+        unit = self.words.quantity(quantity).unit
+        return unit == "s" or unit.endswith("/s")
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""
@@ -287,7 +298,7 @@ class Evidence:
             }
             values = self.values_of_first(trials)
             fewer = {key: of_pool for key, of_pool in values.items() if (key[0], key[1], key[3]) in several}
-            changed = self._with_predictions(case_terms(fewer, rounds=self.trial_rounds))
+            changed = self._with_more_errors(case_terms(fewer, rounds=self.trial_rounds))
             self._terms_of_first[trials] = {**self.terms, **changed}
         return self._terms_of_first[trials]
 
