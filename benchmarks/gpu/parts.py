@@ -52,9 +52,8 @@ PARTS = (
 
 def of_steps(steps: Collection[int]) -> tuple[list[Part], Part | None]:
     """The parts of these steps, and the last part where it is among them; all without steps."""
-    return [part for part in PARTS if not steps or part.step in steps], (
-        WHOLE if not steps or WHOLE.step in steps else None
-    )
+    asked = [part for part in (*PARTS, WHOLE) if not steps or part.step in steps]
+    return [part for part in asked if part is not WHOLE], WHOLE if WHOLE in asked else None
 
 
 def done(kit: Kit, parts: Iterable[Part] = PARTS, last: Part | None = WHOLE) -> None:

@@ -103,13 +103,13 @@ class Measuring:
                 ledger.end(begun[0], session.beside_trials_s)
             self._learn_scatter(tally)
 
-    def rounds(self, rounds: Iterable[Sequence[PlannedTrial]]) -> None:
+    def rounds(self, chosen: Iterable[Sequence[PlannedTrial]]) -> None:
         """Measure rounds that the caller chooses, each when the round before has ended; `ready` may grow with them."""
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
 
         def batches(progress: RunProgress) -> Iterator[Sequence[PlannedTrial]]:
-            for batch in rounds:
+            for batch in chosen:
                 progress.more(ledger.add((), batch))
                 yield batch
                 self.session.history.keep()

@@ -64,13 +64,13 @@ def _experimental(name, default):
 
 def _loaded_library(name):
     """The version in the file name of a shared library that this process has loaded; None where it has not."""
-    path = path_of_loaded(name)
+    path = _path_of_loaded(name)
     return path and path.rpartition(".so.")[2]
 
 
 def _loaded_cudnn():
     """The version that the loaded cuDNN tells, as its file name may have the first digit alone; None without one."""
-    path = path_of_loaded("libcudnn")
+    path = _path_of_loaded("libcudnn")
     if not path:
         return None
     number = ctypes.CDLL(path).cudnnGetVersion()  # 7500: 7.5.0; from cuDNN 9 on 90100: 9.1.0
@@ -78,8 +78,8 @@ def _loaded_cudnn():
     return "{}.{}.{}".format(major, rest // 100, rest % 100)
 
 
-def path_of_loaded(name, maps="/proc/self/maps"):
+def _path_of_loaded(name):
     """The path of a shared library that this process has loaded; None where it has not."""
-    with open(maps) as lines:
+    with open("/proc/self/maps") as lines:
         match = re.search(r"/.*/" + re.escape(name) + r"\.so\.[0-9.]*[0-9]", lines.read())
     return match and match.group()
