@@ -224,7 +224,7 @@ class Row:
 
 def truth(stand: Stand) -> dict[tuple[str, str, str], str]:
     """The verdicts of a run without scatter, drift or limit."""
-    with folder() as path, patch.object(contrasts, "_OF_ROUND", 0.0):
+    with folder() as path, patch.object(contrasts, "unseen_variance", lambda terms: 0.0):
         return verdicts(made_run(stand, path, 1e9, 1.0, 0, scatter=TRUTH))
 
 

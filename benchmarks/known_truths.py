@@ -14,10 +14,11 @@ import numpy as np
 
 from tsuishi.estimates import ratios, timed_blocks
 from tsuishi.estimates.contrasts import contrast, ratio
-from tsuishi.estimates.intervals import Region, Term
+from tsuishi.estimates.intervals import Region, Round, Term
 from tsuishi.estimates.line_fit import Point, fit, measured
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import TimedBlock
+from tsuishi.estimates.unseen import OF_DAY, of_few_trials, seen_scatter
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
 from tsuishi.specs.questions import MAIN, PlannedQuestion, look_at
@@ -73,8 +74,10 @@ def marked(rows: int, environments: int) -> Draw:
 def false_word(environments: int, noisy: float) -> Draw:
     """A report of equal environments says that two differ, or that a claim on a difference holds or does not.
 
-    Each pair of environments has a main question and three claims; a batch scatters `noisy` times as much.
+    Each pair of environments has a main question and three claims; a batch scatters `noisy` times as much. The session
+    is of a day, on which environments are slower or faster, as is assumed.
     """
+    trials = 12
     order = make_check("order", over="batch_size", hold={"below": 1.0})
     every = make_check("order", hold={"below": 1.0})
     size = make_check("ratio", over="batch_size", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
@@ -82,12 +85,13 @@ def false_word(environments: int, noisy: float) -> Draw:
     scatter[0] *= noisy
 
     def draw(random: Random) -> bool:
-        terms = terms_of({str(side): cases_of(random, scatter, 3) for side in range(environments)})
+        of_day = random.normal(0, OF_DAY, environments)
+        terms = terms_of({str(side): cases_of(random, scatter, trials, shift) for side, shift in enumerate(of_day)})
         pairs = list(itertools.combinations(terms, 2))
-        main = [difference([terms[a][case] for case in terms[a]], [terms[b][case] for case in terms[b]], 3)
+        main = [difference([terms[a][case] for case in terms[a]], [terms[b][case] for case in terms[b]], trials)
                 for a, b in pairs]  # fmt: skip
         claims = [
-            judged(check, findings_of({"torch": terms[a], "tensorflow": terms[b]}), 3)
+            judged(check, findings_of({"torch": terms[a], "tensorflow": terms[b]}), trials)
             for a, b in pairs
             for check in (order, every, size)
         ]
@@ -117,7 +121,8 @@ def false_word_over_looks(environments: int) -> Draw:
     """At some look at a growing run, a main question says that two of several equal environments differ."""
 
     def draw(random: Random) -> bool:
-        grown = {str(side): cases_of(random, EVEN, 24) for side in range(environments)}
+        of_day = random.normal(0, OF_DAY, environments)
+        grown = {str(side): cases_of(random, EVEN, 24, shift) for side, shift in enumerate(of_day)}
         for trials in (3, 6, 12, 24):
             first = {
                 side: {case: values[:trials] for case, values in of_side.items()} for side, of_side in grown.items()
@@ -290,13 +295,26 @@ def cases_of(random: Random, scatter: np.ndarray, trials: int, means: Any = 0.0)
     return {str(case): of_case for case, of_case in enumerate(values.tolist())}
 
 
-def terms_of(sides: Mapping[str, Trials]) -> dict[str, dict[str, Term]]:
-    """The terms of each case, by side and case, as a report makes them."""
-    values = {("s", "steady", side, "step_s"): {case: [*of_case] for case, of_case in cases.items()}
-              for side, cases in sides.items()}  # fmt: skip
+def terms_of(
+    sides: Mapping[str, Trials], rounds: Sequence[Round] | None = None, suites: bool = False
+) -> dict[str, dict[str, Term]]:
+    """The terms of each case, by environment and case, with all errors that a report gives them on a CPU.
+
+    rounds: of the trials of each case; without them all are of one session. suites: each case is of its own suite.
+    """
+    keyed: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
+    for side, of_side in sides.items():
+        for case, of_case in of_side.items():
+            keyed.setdefault((case if suites else "s", "steady", side, "step_s"), {})[case] = [*of_case]
+    known = {
+        key: {case: [*(rounds or (Round("1", number, "1") for number in range(len(of))))] for case, of in cases.items()}
+        for key, cases in keyed.items()
+    }
+    seen = seen_scatter(keyed)
     terms: dict[str, dict[str, Term]] = {side: {} for side in sides}
-    for (case, side, _), term in case_terms(values).items():
-        terms[side][case] = term
+    for (case, side, quantity), term in case_terms(keyed, rounds=known).items():
+        unseen = of_few_trials(term, seen.get((side, quantity), 0.0))
+        terms[side][case] = term._replace(unseen=unseen, environment=side)
     return terms
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.known_truths import Draw, Random
-from tsuishi.estimates import contrasts, roofline
+from tsuishi.estimates import roofline, unseen
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Round
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
@@ -162,7 +162,7 @@ def nested_rounds_missed() -> Draw:
     """
 
     def draw(random: Random) -> bool:
-        walked = np.cumsum(random.normal(0, contrasts._OF_ROUND, 33))
+        walked = np.cumsum(random.normal(0, unseen.OF_ROUND, 33))
         numbers = {"a": [0, 1, 2, 30, 31, 32], "b": [15, 16, 17]}
         key = ("s", "steady", "a", "step_s")
         values = {case: np.exp(walked[of] + random.normal(0, 0.003, len(of))).tolist() for case, of in numbers.items()}
@@ -182,7 +182,7 @@ def lines_across_questions_missed(parameter: str) -> Draw:
     batch_sizes = (32, 64, 128, 256)
 
     def draw(random: Random) -> bool:
-        walked = np.cumsum(random.normal(0, contrasts._OF_ROUND, 15))
+        walked = np.cumsum(random.normal(0, unseen.OF_ROUND, 15))
         lines = []
         for first in (0, 12):
             of = [first, first + 1, first + 2]

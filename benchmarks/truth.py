@@ -8,19 +8,22 @@ where a bound is broken, or where a planted fault breaks none (bounds.py).
 """
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths, truth_of_runs, truth_of_tables, verdict_grid
+from benchmarks import round_truths, truth_of_runs, truth_of_tables, unusual_truths, verdict_grid
 from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
 _FAULT_DRAWS = 400
 _FAULT_RUNS = 60
 _PROCESSES = 2
+# The bound of a row that docs/certainty.md names as a limit of its promise.
+ANY = 1.0
 
 
 def rows() -> Iterator[Row]:
@@ -42,6 +45,7 @@ def rows() -> Iterator[Row]:
         name = f"A/A main questions, {environments} environments, looked at after 3, 6, 12, 24 trials: a false word"
         yield Row(name, 0.025, truths.false_word_over_looks(environments))
     yield from _of_rounds()
+    yield from _of_unusual_machines()
     yield Row("every batch is faster, and the slow batches failed: reproduced", 0.0, truths.failed_batches_forgotten())
     for trials in (3, 10):
         name = f"nothing shrinks, scatter falls from 10 to 1 %, n = {trials}: shrinks, at 5 %"
@@ -89,6 +93,65 @@ def _of_rounds() -> Iterator[Row]:
         yield Row(name, 0.05, round_truths.limit_missed(trials))
 
 
+def _of_unusual_machines() -> Iterator[Row]:
+    main, name = 0.025, "6 questions, looked at after 3, 6, 12 trials"
+    for apart in (0.05, 0.1, 0.3):
+        modes = unusual_truths.modes(apart)
+        percent = f"half of the processes {100 * apart:g} % slower"
+        yield Row(f"{name}; {percent}: a false word", main, unusual_truths.false_word(modes))
+        yield Row(
+            f"{name}, each of its own suite; {percent}: a false word",
+            main,
+            unusual_truths.false_word(modes, suites=True),
+        )
+    neighbour = unusual_truths.false_word(unusual_truths.neighbour)
+    yield Row(f"{name}; a neighbour for 30 s of every minute, times 1.5: a false word", main, neighbour)
+    noisier = unusual_truths.false_word(unusual_truths.noisier, (3,))
+    yield Row("6 questions at 3 trials; one side scatters ten times as much: a false word", main / 2, noisier)
+    for of_session in (0.003, 0.005, 0.01, 0.02):
+        word = unusual_truths.false_word(unusual_truths.by_session(of_session), (6,))
+        bound = main if of_session < 0.02 else ANY
+        yield Row(
+            f"6 questions in a session of 6 trials; environments differ by {100 * of_session:g} %: a false word",
+            bound,
+            word,
+        )
+    for of_day in (0.01, 0.02, 0.05):
+        word = unusual_truths.slow_on_days(of_day)
+        yield Row(
+            f"6 questions on 3 shared days; environments differ by day, {100 * of_day:g} %: a false word", main, word
+        )
+    for of_day in (0.01, 0.03):
+        percent = f"10 cases, days scatter by {100 * of_day:g} %"
+        for calls in (3, 6):
+            slower = unusual_truths.slower_than_baseline(of_day, 1, calls)
+            yield Row(f"{percent}: a baseline of {calls} calls of a day, slower", 0.0, slower)
+        yield Row(f"{percent}: a baseline of 3 days, slower", 0.05, unusual_truths.slower_than_baseline(of_day, 3))
+    for trials in (3, 6):
+        for true, step in (
+            ((2.45, 2.45), 0.1),
+            ((20.5, 20.5), 0.1),
+            ((10.5, 10.5), 1.0),
+            ((12.47, 12.59), 0.1),
+            ((12.47, 12.59), 1.0),
+        ):
+            missed = unusual_truths.rounded_missed(true, step, trials)
+            yield Row(
+                f"{true[0]:g} and {true[1]:g} printed in steps of {step:g}, n = {trials}: the interval misses",
+                0.05,
+                missed,
+            )
+        yield Row(
+            f"one of ten trials takes 2.6 times as long, n = {trials}: alike",
+            ANY if trials > 3 else 0.0,
+            unusual_truths.alike_by_few(trials),
+        )
+    for trials, one_of in itertools.product((6, 24), (20, 60, 200)):
+        # Trials with stalls scatter to one side, so an interval of 95 % misses somewhat more than 5 %.
+        name = f"a tenth of the time is stalls, in one of {one_of} steps of 50 ms, n = {trials}: the interval misses"
+        yield Row(name, 0.06 if one_of < 200 else ANY, unusual_truths.stall_missed(trials, one_of))
+
+
 def faults() -> Iterator[Fault]:
     """A fault for each kind of bound."""
     looks = Row("A/A main questions over looks", 0.025, truths.false_word_over_looks(2))
@@ -103,8 +166,21 @@ def faults() -> Iterator[Fault]:
         "the median of the blocks", stalls, (("tsuishi.estimates.timed_blocks.mean_step_s", truths.median_step_s),)
     )
     far = Row("questions 1 and 8", 0.05, round_truths.ratio_across_questions_missed(0.05, 600, 8))
+    yield Fault("rounds are all the same", far, (("tsuishi.estimates.unseen.between_rounds", round_truths.no_walk),))
+    modes = Row("modes of processes", 0.025, unusual_truths.false_word(unusual_truths.modes(0.1)))
+    yield Fault("three trials show all", modes, (("benchmarks.known_truths.of_few_trials", unusual_truths.nothing),))
+    of_day = Row("environments differ by 1 %", 0.025, unusual_truths.false_word(unusual_truths.by_session(0.01), (6,)))
+    yield Fault("all days are alike", of_day, (("tsuishi.estimates.unseen.OF_DAY", 0.0),))
+    calls = Row("calls of a day", 0.0, unusual_truths.slower_than_baseline(0.03, 1, 3))
+    of_days = ("tsuishi.estimates.contrasts.days_of", "tsuishi.verdicts.baseline.days_of")
+    yield Fault("a call is a day", calls, tuple((name, unusual_truths.calls_as_days) for name in of_days))
+    printed = Row("printed numbers", 0.05, unusual_truths.rounded_missed((12.3, 12.7), 1.0, 6))
     yield Fault(
-        "rounds are all the same", far, (("tsuishi.estimates.contrasts._between_rounds", round_truths.no_walk),)
+        "printed numbers are exact", printed, (("benchmarks.unusual_truths._rounding", unusual_truths.nothing),)
+    )
+    stalled = Row("rare stalls", 0.06, unusual_truths.stall_missed(24, 60))
+    yield Fault(
+        "a trial ends once its blocks agree", stalled, (("common.timing._enough", unusual_truths.once_blocks_agree),)
     )
     yield Fault("a line's error from trials alone", off, (("tsuishi.estimates.line_fit.larger", truths.trials_alone),))
 
@@ -137,6 +213,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="How often tsuishi is wrong where the truth is known.")
     parser.add_argument("--draws", type=int, default=10_000, help="of each row; 300 take a minute or two")
     parser.add_argument("--runs", type=int, help="run folders of each row, instead of draws; 200 take half an hour")
+    parser.add_argument("--unusual", action="store_true", help="only machines that are not normal, and all faults")
     parser.add_argument("--grid", action="store_true", help="verdicts by truth, scatter and environments; half an hour")
     parser.add_argument("--tables", action="store_true", help="checks of printed numbers; 150 draws take two minutes")
     parser.add_argument("--why", action="store_true", help="bars of explanations; 1,000 draws take a minute")
@@ -150,6 +227,8 @@ if __name__ == "__main__":
         sys.exit(truth_of_explanations.main(given.draws))
     elif given.tables:
         sys.exit(truth_of_tables.main(given.draws))
+    elif given.unusual:
+        sys.exit(min(1, broken(_of_unusual_machines(), faults(), given.draws, _FAULT_DRAWS)))
     elif given.grid:
         sys.exit(min(1, broken(verdict_grid.rows(), (), given.draws, 0, _PROCESSES)))
     elif given.runs:

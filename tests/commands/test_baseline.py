@@ -49,8 +49,8 @@ def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
     result = invoke(folder, "report", "--run", NOW, "--baseline", single, "--fail-on", "slower", "--out", "folder")
     assert (result.returncode, result.stderr) == (5, "")
     assert "0 slower, 0 not slower, 3 open" in result.stdout
-    assert "--fail-on slower: every case is open: it needs 3 sessions on each side\n" in result.stdout
-    assert "sessions: 1 then, 3 now" in (folder / "reports" / "folder" / "junit.xml").read_text(encoding="utf-8")
+    assert "--fail-on slower: every case is open: it needs 3 days on each side\n" in result.stdout
+    assert "days: 1 then, 3 now" in (folder / "reports" / "folder" / "junit.xml").read_text(encoding="utf-8")
 
 
 @pytest.mark.long

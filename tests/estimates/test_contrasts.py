@@ -40,6 +40,38 @@ def test_the_smallest_level_is_where_the_interval_touches_the_region() -> None:
     assert low == pytest.approx(0)
 
 
+@pytest.mark.parametrize("unseen", [0.0, 0.01, 0.2])
+@pytest.mark.parametrize("rounding", [0.0, 0.03])
+@pytest.mark.parametrize("error", [0.0, 0.05])
+@pytest.mark.parametrize("level", [0.05, 0.0021, 1e-6])
+def test_the_interval_of_every_level_touches_what_this_level_decides(
+    error: float, unseen: float, rounding: float, level: float
+) -> None:
+    found = Contrast(0.4, error, 3, unseen, rounding)
+    interval = found.interval(1 - level)
+    assert interval is not None
+    for nudge, is_decided in ((-1e-6, True), (1e-6, False)):
+        assert (found.p_outside(Region(-math.inf, interval.low + nudge)) <= level) == is_decided
+        assert (found.p_inside(Region(interval.low + nudge, interval.high - nudge)) <= level) == is_decided
+
+
+def test_errors_that_trials_do_not_show_never_make_an_interval_shorter() -> None:
+    """By Satterthwaite's degrees of freedom they did: two degrees of freedom of three trials became a dozen."""
+    alone = Contrast(0.0, 0.034, 2.1).interval(0.997)
+    beside = Contrast(0.0, 0.034, 2.1, 0.04).interval(0.997)
+    assert alone is not None
+    assert beside is not None
+    assert beside.high > alone.high
+
+
+def test_rounded_values_have_an_interval_of_at_least_half_a_unit_of_each() -> None:
+    """2.4 and 2.4 s, three times each: 2.35 to 2.45 s both."""
+    rounded = Term(math.log(2.4), 3, Pool(0.0, 2), rounding=0.05 / 2.4)
+    interval = ratio(rounded, rounded).interval()
+    assert interval is not None
+    assert interval.high == pytest.approx(2 * 0.05 / 2.4)
+
+
 def test_without_scatter_there_is_no_interval_and_the_value_decides() -> None:
     found = ratio(Term(math.log(3), 1, None), Term(0.0, 1, None))
     assert found.interval() is None

@@ -37,8 +37,8 @@ def factors(apart: float = 0.1) -> tuple[float, ...]:
 def add_trials(
     run: SyntheticRun, case: Case, environment: str, step_s: float, trials: int = 3, apart: float = 0.1, **fields: Any
 ) -> None:
-    """Trials, three or one, whose geometric mean is `step_s`."""
-    for repetition, factor in enumerate(factors(apart) if trials == 3 else (1.0,), start=1):
+    """Trials, one or a multiple of three, whose geometric mean is `step_s`."""
+    for repetition, factor in enumerate(factors(apart) * (trials // 3) or (1.0,), start=1):
         samples = steady_samples(case.batch_size or 1, [step_s * factor] * 4)
         run.add(case, environment, samples, repetition, **fields)
 

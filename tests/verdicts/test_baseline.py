@@ -88,6 +88,20 @@ def test_the_interval_that_decides_has_the_level_of_the_decision() -> None:
         assert (pace.standing == "not slower") == (interval.high < math.log(1.05))
 
 
+def test_sessions_of_one_day_are_one() -> None:
+    """A machine is as fast all day as it is once: six calls in a row say nothing of its other days."""
+    numbers = random.Random(9)  # noqa: S311
+    of_one_day = [
+        (place, on_one_day(then), on_one_day(now), rate) for place, then, now, rate in drawn(9.0, 0.001, 6, numbers)
+    ]
+    (pace, *_) = decided(of_one_day, 1.0)
+    assert (pace.standing, pace.days) == ("open", (1, 1))
+
+
+def on_one_day(term: Term) -> Term:
+    return term._replace(sessions={name: part._replace(day="monday") for name, part in term.sessions.items()})
+
+
 def test_two_sessions_on_a_side_decide_nothing() -> None:
     numbers = random.Random(8)  # noqa: S311
     (pace, *_) = decided(drawn(9.0, 0.001, 2, numbers), 1.0)

@@ -119,7 +119,7 @@ def test_what_was_measured_on_different_days_is_inconclusive_and_says_so(tmp_pat
     add_steps(runs[1], TORCH, 0.05, devices=2, strategy="data_parallel")
     (found,) = conclude(Evidence([run.finish() for run in runs], (source(claim(FASTER_ON_TWO)),), WORDS)).judgements
     assert found.verdict == "inconclusive"
-    assert sentence(found).endswith("0.500, measured on different days: no verdict before 3 sessions on each side.")
+    assert sentence(found).endswith("0.500, measured in different sessions: no verdict before 3 days on each side.")
 
 
 def test_a_value_that_never_changes_has_no_slope_by_rounding(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
     "smoke": {"settings": {**_TIMING, "warm_up_steps": 3, "min_blocks": 3, "measure_s": 0.3}},
     "quick": {
         "timeout_s": 900.0,
-        "settings": {**_TIMING, "stop_at": 0.01},
+        "settings": {**_TIMING, "measure_s": 2.0},
         "settings_on_cuda": {
             **_TIMING,
             **{"warm_up_s": 0.5, "settle_s": 0.75, "block_s": 0.15, "measure_s": 1.5, "max_s": 6.0},

@@ -2,25 +2,15 @@
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import pairwise
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Round, Term, even_walk
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, even_walk
+from tsuishi.estimates.unseen import by_environments, is_left, rounding_of, unseen_variance
 from tsuishi.estimates.variances import Pool, pool
-from tsuishi.specs.questions import LOOKS
 
-# Sessions count as trials where their error is above this share of the trials' error. Three sessions say little of
-# their own scatter: where environments differ between sessions, intervals of 95 % miss up to 8 % at 1, and at most 5 %
+# Within an environment, days count as trials where their error is above this share of the trials' error. Three days say
+# little of their own scatter: where cases differ between days, intervals of 95 % miss up to 8 % at 1, and at most 5 %
 # at this value.
 _SUSPECT = 0.7
-# The standard deviation, as a share, by which a machine changes from a round to the next: a random walk, assumed. Cells
-# that were measured in the same rounds change alike; the means of a question and of the next one differ by 0.9 %.
-_OF_ROUND = 0.006
-# Beside other programs a process may be slow or fast as a whole: with another program at full load on each core, three
-# trials of PyTorch 2.13 in a row took 1.6 s a step, and others of the same case 0.3 s. The standard deviation of the
-# logarithm, by the share of the cores that others took (there 0.5), for means over fewer trials than show such modes.
-_OF_CROWD, _SHOW_MODES = 1.8, LOOKS[1]
-# Sums of weights that are 0 but for rounding.
-_NO_WEIGHT = 1e-9
 # So much of the largest of its parts is a sum, or its error, that is 0 but for rounding.
 _ROUNDING = 1e-12
 
@@ -30,21 +20,24 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
 
     Means of one pool have the pool's degrees of freedom exactly; for several pools they are Satterthwaite's (1946), and
     for the pools of a family no more than those of the family. What rounds have in common is no error of a sum in which
-    it cancels; between means of different rounds of a session, the machine may have changed. Sessions count as trials
-    where the means were measured apart, and where sessions scatter as much as trials would make them, or more.
+    it cancels; between means of different rounds of a session, the machine may have changed. Days count as trials where
+    the means were measured apart, between environments, and where days scatter as much as trials would make them, or
+    more. A comparison of fewer days has the errors that its trials do not show (unseen.py).
     """
     terms = list(weighted)
     groups = _in_sessions(terms)
-    # A sum with a term whose sessions are not known is no sum over sessions.
-    of_sessions = _sum_over_sessions(groups) if terms and all(term.sessions for _, term in terms) else None
+    # A sum with a term whose sessions are not known is no sum over days.
+    of_days = _sum_over_days(groups) if terms and all(term.sessions for _, term in terms) else None
     compared = [_in_shared_sessions(group) for group in groups]
-    if None in compared or sum(_is_left(weight for weight, _ in group) for group in groups) > 1:
-        return of_sessions or _sum(terms)._replace(error=math.inf, freedom=1.0)
+    if None in compared or sum(is_left(weight for weight, _ in group) for group in groups) > 1:
+        return of_days or _sum(terms)._replace(error=math.inf, freedom=1.0)
     of_trials = _sum(
         [pair for group in compared for pair in group or ()] + [pair for pair in terms if not pair[1].sessions]
     )
-    if of_sessions and of_trials.error is not None and (of_sessions.error or 0.0) > _SUSPECT * of_trials.error:
-        return of_sessions
+    if of_days and of_trials.error is not None:
+        suspect = 0.0 if by_environments(terms) and not is_left(weight for weight, _ in terms) else _SUSPECT
+        if (of_days.error or 0.0) > suspect * of_trials.error:
+            return of_days
     return of_trials
 
 
@@ -58,39 +51,6 @@ def _in_sessions(terms: Iterable[tuple[float, Term]]) -> list[list[tuple[float, 
             sessions = {*term.sessions}.union(*(of_group for of_group, _ in joined))
             groups.append((sessions, [each for _, members in joined for each in members] + [(weight, term)]))
     return [members for _, members in groups]
-
-
-def _between_rounds(terms: Iterable[tuple[float, Term]]) -> float:
-    """The variance of a comparison by the rounds between its sides; 0 where they are shared, or nothing is compared."""
-    weights: dict[Round, float] = {}
-    for weight, term in terms:
-        for each, share in term.walk.items():
-            weights[each] = weights.get(each, 0.0) + weight * share
-    if _is_left(weights.values()):
-        return 0.0
-    walked = before = 0.0
-    for each, later in pairwise(sorted(weights)):
-        before += weights[each]
-        if each.session == later.session:
-            walked += before**2 * (later.number - each.number)
-    return walked * _OF_ROUND**2
-
-
-def crowded(term: Term, share: float) -> Term:
-    """The term of logarithms of times, where other programs took this share of the cores beside a trial."""
-    return term._replace(crowd=(_OF_CROWD * share) ** 2 / term.trials) if term.trials < _SHOW_MODES else term
-
-
-def _by_crowds(terms: Iterable[tuple[float, Term]]) -> float:
-    """The variance of a comparison by other programs; 0 where nothing is compared."""
-    known = list(terms)
-    if _is_left(weight for weight, _ in known):
-        return 0.0
-    return math.fsum(weight**2 * term.crowd for weight, term in known)
-
-
-def _is_left(weights: Iterable[float]) -> bool:
-    return abs(math.fsum(weights)) > _NO_WEIGHT
 
 
 def _in_shared_sessions(group: Sequence[tuple[float, Term]]) -> Sequence[tuple[float, Term]] | None:
@@ -109,7 +69,7 @@ def _in_shared_sessions(group: Sequence[tuple[float, Term]]) -> Sequence[tuple[f
         ]
         for session in every
     )
-    if _is_left(weight for weight, _ in group) or not any(map(_is_left, left)):
+    if is_left(weight for weight, _ in group) or not any(map(is_left, left)):
         return group
     shared = sorted(session for session in every if all(session in term.sessions for _, term in group))
     if not shared:
@@ -132,24 +92,38 @@ def _limited(term: Term, sessions: Sequence[str], counts: Sequence[int]) -> Term
     return term._replace(mean=mean, pool=scatter, sessions=known, rounds=rounds, in_rounds=None, walk=walk)
 
 
-def first_sessions(term: Term, count: int) -> Term:
-    """The term by no more than its first so many sessions."""
-    sessions = [*term.sessions][:count]
+def days_of(term: Term) -> dict[str, list[str]]:
+    """The sessions of each day of a term, in their order."""
+    days: dict[str, list[str]] = {}
+    for session, part in term.sessions.items():
+        days.setdefault(part.day or session, []).append(session)
+    return days
+
+
+def first_days(term: Term, count: int) -> Term:
+    """The term by no more than its first so many days."""
+    sessions = [session for of_day in [*days_of(term).values()][:count] for session in of_day]
     return _limited(term, sessions, [term.sessions[session].trials for session in sessions])
 
 
-def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast | None:
-    """The sum of means over sessions, each of which counts as a trial of the sum.
+def _sum_over_days(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast | None:
+    """The sum of means over days, each of which counts as a trial of the sum.
 
-    All cases of an environment may share what differs between sessions, so the variance is that of the sum itself. None
-    where a group has fewer than FEWEST_TRIALS sessions that all of its terms have.
+    All cases of an environment may share what differs between days, so the variance is that of the sum itself. None
+    where a group has sessions that all of its terms have on fewer than FEWEST_TRIALS days.
     """
     value, variances = 0.0, []
     for group in groups:
-        sessions = sorted(set.intersection(*({*term.sessions} for _, term in group)))
-        if len(sessions) < FEWEST_TRIALS:
+        shared = set.intersection(*({*term.sessions} for _, term in group))
+        days = [[each for each in of_day if each in shared] for of_day in days_of(group[0][1]).values()]
+        sums = [
+            math.fsum(weight * term.sessions[session].mean for weight, term in group for session in of_day)
+            / len(of_day)
+            for of_day in days
+            if of_day
+        ]
+        if len(sums) < FEWEST_TRIALS:
             return None
-        sums = [math.fsum(weight * term.sessions[session].mean for weight, term in group) for session in sessions]
         scatter = pool([sums])
         assert scatter
         value += math.fsum(sums) / len(sums)
@@ -158,7 +132,8 @@ def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contra
             if term.prediction:
                 variances.append((weight**2 * term.prediction.variance, term.prediction.freedom))
     total, freedom = _summed(variances)
-    return Contrast(value, math.sqrt(total), freedom)
+    terms = [pair for group in groups for pair in group]
+    return Contrast(value, math.sqrt(total), freedom, rounding=rounding_of(terms))
 
 
 def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
@@ -183,11 +158,11 @@ def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
     for members in families.values():
         variance, freedom = _summed((known.variance * share, known.freedom) for known, share in members)
         sums.append((variance, min(freedom, members[0][0].family_freedom)))
-    sums += [(more, math.inf) for more in (_between_rounds(terms), _by_crowds(terms)) if more]
     total, freedom = _summed(sums)
     least = _ROUNDING * max((abs(mean) for mean in means if math.isfinite(mean)), default=0.0)
     error = total if math.isinf(total) else math.sqrt(total)
-    return Contrast(0.0 if abs(value) <= least else value, 0.0 if error <= least else error, freedom)
+    value, error = (0.0 if abs(part) <= least else part for part in (value, error))
+    return Contrast(value, error, freedom, math.sqrt(unseen_variance(terms)), rounding_of(terms))
 
 
 def _within_rounds(terms: Iterable[tuple[float, Term]]) -> bool:
@@ -197,7 +172,7 @@ def _within_rounds(terms: Iterable[tuple[float, Term]]) -> bool:
         if term.in_rounds is None:
             return False
         weights[term.rounds] = weights.get(term.rounds, 0.0) + weight
-    return all(abs(weight) < _NO_WEIGHT for weight in weights.values())
+    return not any(is_left([weight]) for weight in weights.values())
 
 
 def _summed(variances: Iterable[tuple[float, float]]) -> tuple[float, float]:

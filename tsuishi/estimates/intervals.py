@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from scipy import special
+from scipy import optimize, special
 
 from tsuishi.estimates.variances import Pool
 
@@ -31,20 +31,27 @@ class Region(NamedTuple):
 NO_DIFFERENCE = Region(0.0, 0.0)
 # An interval that the data do not bound.
 UNBOUNDED = Region(-math.inf, math.inf)
+# No level is below this.
+_LEAST_TAIL = 1e-12
 
 
 class InSession(NamedTuple):
-    """The mean over the trials of a session."""
+    """The mean over the trials of a session. `day`: see Round."""
 
     mean: float
     trials: int
+    day: str = ""
 
 
 class Round(NamedTuple):
-    """The round in which a trial was measured: a session (a call that measures), and its number among all rounds."""
+    """The round in which a trial was measured: a session (a call that measures), and its number among all rounds.
+
+    `day`: of the session, as sessions of a day have the machine's state in common; empty: the session has one alone.
+    """
 
     session: str
     number: int
+    day: str = ""
 
 
 class Term(NamedTuple):
@@ -55,8 +62,9 @@ class Term(NamedTuple):
     in common; None where rounds show nothing of the kind. `own`: the variance between these trials alone; None for a
     single trial. `prediction`: the variance of the errors of predictions, where the trials are too short to have
     measured their values; more trials do not make it less. `walk`: the weight of each round in a mean of logarithms,
-    as a machine changes all steps of a round alike; empty for other means. `crowd`: the variance of the mean by other
-    programs, which slow whole processes in a way that few trials do not show.
+    as a machine changes all steps of a round alike; empty for other means. `unseen`: the variance of the mean by modes
+    of processes, which few trials do not show. `environment`: of a time, which an environment changes by session; empty
+    for others. `rounding`: the most by which the mean is wrong because its values were rounded.
     """
 
     mean: float
@@ -68,7 +76,9 @@ class Term(NamedTuple):
     own: Pool | None = None
     prediction: Pool | None = None
     walk: Mapping[Round, float] = {}
-    crowd: float = 0.0
+    unseen: float = 0.0
+    environment: str = ""
+    rounding: float = 0.0
 
 
 def even_walk(rounds: Collection[Round]) -> dict[Round, float]:
@@ -80,12 +90,18 @@ class Contrast(NamedTuple):
     """A weighted sum of means: its value, standard error and degrees of freedom (Student's t).
 
     `error` is None where the scatter is unknown, as for published numbers and single trials. Then there is no interval,
-    and the value alone decides whether the sum is in a region.
+    and the value alone decides whether the sum is in a region. `unseen`: the standard deviation of errors that trials
+    do not show (see unseen.py); `rounding`: the most by which rounded values make it wrong, in either direction.
+
+    Half the length of an interval is the root of the sum of squares of both parts, each at the interval's confidence,
+    and the rounding: no shorter than Cochran's approximation (Biometrics 20, 1964, 191), and than each part alone.
     """
 
     value: float
     error: float | None
     freedom: float
+    unseen: float = 0.0
+    rounding: float = 0.0
 
     def interval(self, confidence: float = CONFIDENCE) -> Region | None:
         """The interval of this confidence; None where the scatter is unknown."""
@@ -93,7 +109,7 @@ class Contrast(NamedTuple):
             return None
         if math.isinf(self.error):
             return UNBOUNDED
-        reach = student(self.freedom, confidence) * self.error if self.error else 0.0
+        reach = self._reach((1 - confidence) / 2) + self.rounding
         return Region(self.value - reach, self.value + reach)
 
     def detectable(self, level: float, power: float = 0.8) -> float:
@@ -104,7 +120,7 @@ class Contrast(NamedTuple):
         """
         if self.error is None or math.isinf(self.error):
             return math.inf
-        return (student(self.freedom, 1 - level) + student(self.freedom, 2 * power - 1)) * self.error
+        return self._reach(level / 2) + self._reach(1 - power) + self.rounding
 
     def p_inside(self, region: Region) -> float:
         """The smallest a whose 1 - a interval lies in the region: two one-sided tests, Schuirmann 1987."""
@@ -114,16 +130,28 @@ class Contrast(NamedTuple):
         """The smallest a whose 1 - a interval has nothing in common with the region."""
         return min(1.0, 2 * min(self._p_below(region.low), self._p_above(region.high)))
 
+    def _reach(self, tail: float) -> float:
+        """Half the length of the interval that leaves so much at each side, without the rounding."""
+        of_trials = -float(special.stdtrit(self.freedom, tail)) * self.error if self.error else 0.0
+        return math.hypot(of_trials, float(special.ndtri(tail)) * self.unseen) if self.unseen else of_trials
+
     def _p_above(self, bound: float) -> float:
         """The one-sided p value for a true sum above the bound."""
-        if not self.error or math.isinf(bound):
-            return 0.0 if self.value > bound else 1.0
-        if math.isinf(self.error):
+        if not (self.error or self.unseen) or math.isinf(bound):
+            return 0.0 if self.value - self.rounding > bound else 1.0
+        distance = self.value - self.rounding - bound
+        if self.error == math.inf or (distance <= 0 and (self.unseen or self.rounding)):
             return 1.0
-        return float(special.stdtr(self.freedom, (bound - self.value) / self.error))
+        alone = float(special.stdtr(self.freedom, -distance / self.error)) if self.error else 0.0
+        if not self.unseen:
+            return alone
+        least = max(alone, float(special.ndtr(-distance / self.unseen)), _LEAST_TAIL)
+        if least >= 0.5 or self._reach(least) <= distance:
+            return least
+        return float(optimize.brentq(lambda tail: self._reach(tail) - distance, least, 0.5, xtol=1e-15, rtol=1e-9))
 
     def _p_below(self, bound: float) -> float:
-        return Contrast(-self.value, self.error, self.freedom)._p_above(-bound)
+        return self._replace(value=-self.value)._p_above(-bound)
 
 
 def student(freedom: float, confidence: float = CONFIDENCE) -> float:

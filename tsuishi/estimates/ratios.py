@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from tsuishi.estimates.contrasts import contrast, ratio
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term
+from tsuishi.specs.questions import share_of_look
 
-# The share of marks of rows that are wrong on the average. At such levels moderated variances are somewhat too small:
-# of reports about nothing 1.25 % at most have a mark (benchmarks/truth.py).
-MARKS = 0.01
+# The chance that any mark of a row of a report is wrong.
+MARKS = 0.0125
 # An interval of logarithms beyond these ends, a factor of e^100, says nothing.
 _BOUNDED = Region(-100.0, 100.0)
 
@@ -43,31 +43,38 @@ def mean_ratio(pairs: Sequence[tuple[Term, Term]]) -> Contrast:
 
 
 class Best(NamedTuple):
-    """The side of a row that is ahead of all others, and the p value of that: the worst of its comparisons'."""
+    """The side of a row that is ahead of all others, and the p value of that: the worst of its comparisons'.
+
+    `share`: of the error of the row, which its look may spend.
+    """
 
     side: str
     p: float
+    share: float
 
 
 def best(terms: Mapping[str, Term], largest: bool) -> Best | None:
     """The side that is ahead; None for one side alone, and where a side has too few trials or an unknown scatter.
 
-    `largest`: whether more is better. That a side is ahead is one hypothesis: it beats every other side
-    (intersection-union), by the larger of the two-sided p values, which allow for the choice of the side by its value
-    (Gutmann and Maymin, Annals of Statistics 15, 1987, 456-461).
+    terms: by the trials of a look. `largest`: whether more is better. That a side is ahead is one hypothesis: it beats
+    every other side (intersection-union), by the larger of the two-sided p values, which allow for the choice of the
+    side by its value (Gutmann and Maymin, Annals of Statistics 15, 1987, 456-461).
     """
     if len(terms) < 2 or any(term.pool is None or term.trials < FEWEST_TRIALS for term in terms.values()):
         return None
     ahead = (max if largest else min)(terms, key=lambda side: terms[side].mean)
     ratios = [ratio(terms[ahead], term) for side, term in terms.items() if side != ahead]
-    return Best(ahead, max(logarithm.p_outside(NO_DIFFERENCE) for logarithm in ratios))
+    share = share_of_look(min(term.trials for term in terms.values()))
+    return Best(ahead, max(logarithm.p_outside(NO_DIFFERENCE) for logarithm in ratios), share)
 
 
 def marked(rows: Sequence[Best | None]) -> list[str | None]:
-    """The side to mark in each row of all tables of a report, so that MARKS of the marks are wrong on the average.
-
-    False discovery rate (Benjamini and Hochberg, J. R. Stat. Soc. B 57, 1995, 289-300): marks are no verdicts.
-    """
-    ps = sorted(row.p for row in rows if row)
-    limit = max((p for place, p in enumerate(ps, start=1) if p <= MARKS * place / len(ps)), default=-1.0)
-    return [row.side if row and row.p <= limit else None for row in rows]
+    """The side to mark in each row of all tables of a report: with a chance of MARKS at most, any is wrong (Holm)."""
+    left = sorted((row.p / row.share if row.share else math.inf, place) for place, row in enumerate(rows) if row)
+    marks: list[str | None] = [None] * len(rows)
+    for earlier, (p, place) in enumerate(left):
+        best = rows[place]
+        if best is None or p > MARKS / (len(left) - earlier):
+            break
+        marks[place] = best.side
+    return marks

@@ -1,6 +1,6 @@
 """Estimates of all trials and cases of runs, as frames: trials from their blocks, cases from their trials."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,11 +21,16 @@ from tsuishi.results.tables import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.source import Epochs
 
-_OF_ESTIMATES = (*Estimate._fields, "unit")
+_OF_ESTIMATES = (*Estimate._fields, "unit", "rounding")
+# Units of counts, which are exact.
+_EXACT = ("", "1", "B")
 
 
 def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFrame:
-    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived.
+    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived, rounding.
+
+    `rounding`: the most by which the value is wrong because it was rounded, as a share of it: a trial may have read a
+    number that a program printed.
 
     `epochs`: by case id, the whole training of the cases that a source trained.
     """
@@ -46,9 +51,9 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
         estimates += work_estimates(blocks, values, batch_size)
         estimates += [Estimate(name, value, None, None, 1) for name, value in gpu_use.get(trial.trial, {}).items()]
         estimates += energy_estimates(blocks, trial.energy_j)
-        rows = [(*estimate, units(estimate.quantity)) for estimate in estimates]
+        rows = [(*estimate, units(estimate.quantity), 0.0) for estimate in estimates]
         rows += [
-            (quantity, value, None, None, 1, False, unit)
+            (quantity, value, None, None, 1, False, unit, _rounding(several, value) if unit not in _EXACT else 0.0)
             for name, (several, unit) in reported.items()
             for quantity, value in of_suite.of_metric(name, several).items()
         ]
@@ -58,7 +63,17 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     # The columns that all rows of a trial share are joined at once: in every row they would be most of the work.
     of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
     of_rows = pd.DataFrame(columns)
-    return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
+    return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived", "rounding"]])
+
+
+def _rounding(printed: Sequence[float], value: float) -> float:
+    """Half a unit of the last digit of printed numbers, as a share of a value that they give.
+
+    >>> _rounding([2.4, 2.5], 2.5), _rounding([20.0, 31.0], 20.0), _rounding([0.0], 0.0)
+    (0.02, 0.025, 0.0)
+    """
+    digits = max(len(f"{number:.12f}".rstrip("0").partition(".")[2]) for number in printed)
+    return 0.5 * 10**-digits / abs(value) if value else 0.0
 
 
 def _takes_no_image_twice(metrics: dict[str, float]) -> bool:

@@ -125,12 +125,12 @@ def _scatter_in_rounds(
 
 def _session_means(values: Sequence[float], rounds: Sequence[Round]) -> dict[str, InSession]:
     """The mean of the values of each session."""
-    by_session: dict[str, list[float]] = {}
-    for value, (session, _) in zip(values, rounds, strict=False):
-        by_session.setdefault(session, []).append(value)
+    by_session: dict[tuple[str, str], list[float]] = {}
+    for value, each in zip(values, rounds, strict=False):
+        by_session.setdefault((each.session, each.day), []).append(value)
     return {
-        session: InSession(math.fsum(of_session) / len(of_session), len(of_session))
-        for session, of_session in by_session.items()
+        session: InSession(math.fsum(of_session) / len(of_session), len(of_session), day)
+        for (session, day), of_session in by_session.items()
     }
 
 

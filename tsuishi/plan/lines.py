@@ -10,10 +10,10 @@ from tsuishi.base.units import counted, duration, megabytes
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
-from tsuishi.plan.power import Comparing, detectable_ratio, share_found
 from tsuishi.plan.trials import PlannedTrial, scatter_name
 from tsuishi.plan.worth import Extension
 from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion, look_at
+from tsuishi.verdicts.power import Comparing, detectable_ratio
 
 _MINUTE_S = 60
 # The scatter between trials, where none was seen here.
@@ -82,7 +82,13 @@ def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatte
     cells = min(len(side) for question in comparisons for side in (question.of, question.to))
     measured = Counter(map(place, {trial.cell for trial in outlined.trials}))
     beside = min(measured[place(cell)] for question in comparisons for cell in question.cells)
-    return Comparing(scatter, judged, cells, moderated=beside > 2 * cells)
+    of_environments = all(question.kind == "environments" for question in comparisons)
+    device = (
+        "gpu"
+        if all(outlined.matrix.first[cell].accelerator != "cpu" for question in comparisons for cell in question.cells)
+        else "cpu"
+    )
+    return Comparing(scatter, judged, cells, beside > 2 * cells, device, of_environments)
 
 
 def _scatter_names(outlined: Outline, comparisons: Sequence[PlannedQuestion]) -> dict[str, str]:
@@ -100,14 +106,10 @@ def power_sentences(comparing: Comparing, known: str, planned: int) -> list[str]
     """The sentences on what comparisons find. known: the scatter in words. planned: trials of each cell."""
     last = max(LOOKS[1], look_at(planned))
     first = last // 2
-    large, small, later = (
-        _often(share_found(comparing, ratio, trials)) for ratio, trials in ((1.3, first), (1.1, first), (1.1, last))
-    )
     of_first, of_last = (_times(detectable_ratio(comparing, trials)) for trials in (first, last))
     sentences = [
-        f"At the {known}, {first} trials find a difference of 1.3 times {large}, of 1.1 times {small}; "
-        f"{last} trials find 1.1 times {later}.",
-        f"In 8 of 10 runs, {first} trials find a difference of {of_first}, and {last} trials of {of_last}.",
+        f"At the {known}, {first} trials find a difference of {of_first} in 8 of 10 runs, and {last} trials of "
+        f"{of_last}."
     ]
     if planned < LOOKS[0]:
         sentences.append(f"{planned} trials are planned: they bring no verdict.")
@@ -147,17 +149,6 @@ def claim_rows(
         for need, text in _TAKES.items()
         if need in by_need
     ]
-
-
-def _often(share: float) -> str:
-    """A share in words.
-
-    >>> [_often(share) for share in (0.02, 0.33, 0.94, 0.96)]
-    ['hardly ever', 'in 3 of 10 runs', 'in 9 of 10 runs', 'nearly always']
-    """
-    if share < 0.05:
-        return "hardly ever"
-    return "nearly always" if share >= 0.95 else f"in {min(9, max(1, round(10 * share)))} of 10 runs"
 
 
 def _times(ratio: float) -> str:

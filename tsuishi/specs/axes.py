@@ -12,20 +12,20 @@ from tsuishi.specs.case import Value
 # Columns of tables of runs and reports that are not axes.
 TAKEN = frozenset(
     """
-    answer attempt axes b_half_images b_half_images_high b_half_images_low baseline_batch_size baseline_devices began_at
-    begin_s best blocks bound case_id cases change_percent changed check claim column command decided_by derived device
-    direction_above direction_below duration_s efficiency elapsed_s energy_j energy_source environment
-    environment_record environments estimate events_garbled events_missing exit_code family family_high family_low field
-    fitted_s flags forced framework geometric_mean hardware high high_percent hindrance hold_above hold_below imbalance
-    kind kink lack_of_fit_p largest_fitted largest_residual_percent level low low_percent machine machine_record main
-    mean memory_mib n not_in_table note now numbers others_cpu_percent p p_against p_direction p_hold package
-    peak_process_memory_mib phases points power_w printed_by published pure_error_percent quantity question ratio
-    ratio_high ratio_low reading reason reference released repetition residual_percent run_id sentence series session
-    sessions_now sessions_then settings simulated sm_clock_mhz smallest_out_of_memory source speedup spread_kind
-    started_at startup_s state stated status statuses step_s summing_share synthetic t_cost_s t_cost_s_high t_cost_s_low
-    temperature_c text then threshold times_as_fast times_as_fast_high times_as_fast_low times_as_long title topic trial
-    trial_id trials unit utilisation_percent v0_images_per_s v0_images_per_s_high v0_images_per_s_low value verdict
-    version what workload_record
+    answer attempt axes b_half_images b_half_images_high b_half_images_low baseline_batch_size baseline_devices
+    began_at begin_s best blocks bound case_id cases change_percent changed check claim column command days_now
+    days_then decided_by derived device direction_above direction_below duration_s efficiency elapsed_s energy_j
+    energy_source environment environment_record environments estimate events_garbled events_missing exit_code family
+    family_high family_low field fitted_s flags forced framework geometric_mean hardware high high_percent hindrance
+    hold_above hold_below imbalance kind kink lack_of_fit_p largest_fitted largest_residual_percent level low
+    low_percent machine machine_record main mean memory_mib n not_in_table note now numbers others_cpu_percent p
+    p_against p_direction p_hold package peak_process_memory_mib phases points power_w printed_by published
+    pure_error_percent quantity question ratio ratio_high ratio_low reading reason reference released repetition
+    residual_percent rounding run_id sentence series session settings simulated sm_clock_mhz smallest_out_of_memory
+    source speedup spread_kind started_at startup_s state stated status statuses step_s summing_share synthetic
+    t_cost_s t_cost_s_high t_cost_s_low temperature_c text then threshold times_as_fast times_as_fast_high
+    times_as_fast_low times_as_long title topic trial trial_id trials unit utilisation_percent v0_images_per_s
+    v0_images_per_s_high v0_images_per_s_low value verdict version what workload_record
     """.split()  # noqa: SIM905  as names of their own they would fill two screens
 )
 # The pattern of an axis' name.

@@ -50,9 +50,9 @@ class TimingSettings(toml.Spec):
     # Parameters of SGD.
     learning_rate: Annotated[float, Field(gt=0, le=1e9)] = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    # An early stop needs so many epochs, without the first.
+    # An early stop of a literal training needs so many epochs, without the first.
     min_epochs: toml.Count = 3
-    # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
+    # It stops early when the relative standard error of the mean over epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # The parts of a step that are also timed on their own, with commas: loading, forward, forward_backward.
     parts: Annotated[str, Field(pattern=rf"^({_PART}(,{_PART})*)?$")] = ""

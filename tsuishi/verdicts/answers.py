@@ -12,12 +12,12 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.timed_blocks import Described, TimedBlock, phase_estimates, work_estimates
 from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.claims import DECIDED
-from tsuishi.specs.questions import MatrixCell, PlannedQuestion, look_at
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, NO_CASE, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import Decision, Hypothesis, p_values
+from tsuishi.verdicts.family import Decision, Hypothesis, PValues, p_values
 from tsuishi.verdicts.judge import Judgement
 
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
@@ -73,9 +73,15 @@ def undecided(evidence: Evidence) -> list[Answer]:
 def hypothesis(answer: Answer) -> Hypothesis | None:
     """The hypothesis of a comparison, which counts in its family before anything is measured; None for other questions.
 
-    A ratio without an interval decides nothing.
+    That of an explanation has no p value: its headline is held to the level that the family leaves to it.
+
+    A ratio without an interval decides nothing. That sides are alike is not said at the first look: three trials do not
+    show what else the sides do.
     """
-    return Hypothesis(p_values(answer.ratio), answer.trials) if answer.asked.compares else None
+    if not answer.asked.compares:
+        return Hypothesis(PValues(1.0, 1.0, 1.0), answer.trials) if answer.asked.kind == "explanation" else None
+    ps = p_values(answer.ratio)
+    return Hypothesis(ps if answer.trials >= LOOKS[1] else ps._replace(p_hold=1.0, p_direction=1.0), answer.trials)
 
 
 def with_decision(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:

@@ -1,7 +1,7 @@
 """Runs held against a baseline: runs of last month on this machine, or those of another machine.
 
-The two sides are measured apart, so every session counts as a trial (estimates/contrasts.py), and a case with fewer
-than three sessions on a side has no interval. All compared cases are one family (family.py).
+The two sides are measured apart, so every day counts as a trial (estimates/contrasts.py), and a case with fewer than
+three days on a side has no interval. All compared cases are one family (family.py).
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from tsuishi.estimates.contrasts import first_sessions, ratio
+from tsuishi.estimates.contrasts import days_of, first_days, ratio
 from tsuishi.estimates.intervals import Contrast, Region, Term
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.results.same_machine import is_same
@@ -40,15 +40,15 @@ class CaseQuantity(NamedTuple):
 class Pace:
     """How long a case takes, against the baseline.
 
-    `then`, `now`: the means, by the sessions of the last look; by all of them before the first look. `sessions`: the
-    number of all of them, then and now. `ratio`: the logarithm of the time now over the time then, or of the rate then
+    `then`, `now`: the means, by the days of the last look; by all of them before the first look. `days`: the number of
+    all of them, then and now. `ratio`: the logarithm of the time now over the time then, or of the rate then
     over the rate now. The interval that decides has the confidence 1 - decision.level.
     """
 
     place: CaseQuantity
     then: Term
     now: Term
-    sessions: tuple[int, int]
+    days: tuple[int, int]
     ratio: Contrast
     decision: Decision
 
@@ -104,17 +104,17 @@ def decided(measured: Iterable[tuple[CaseQuantity, Term, Term, bool]], threshold
 
 
 def _undecided(place: CaseQuantity, then: Term, now: Term, is_rate: bool) -> Pace:
-    sessions = len(then.sessions), len(now.sessions)
-    if look := look_at(min(sessions)):
-        then, now = first_sessions(then, look), first_sessions(now, look)
+    days = len(days_of(then)), len(days_of(now))
+    if look := look_at(min(days)):
+        then, now = first_days(then, look), first_days(now, look)
     logarithm = ratio(then, now) if is_rate else ratio(now, then)
-    return Pace(place, then, now, sessions, logarithm, Decision(False, False, False, 0.0))
+    return Pace(place, then, now, days, logarithm, Decision(False, False, False, 0.0))
 
 
 def _hypothesis(pace: Pace, threshold: float) -> Hypothesis:
     """That the ratio is below the threshold; refuted, the case is slower. Without an interval neither is shown."""
     bound = Region(-math.inf, math.log(threshold))
-    return Hypothesis(p_values(pace.ratio, bound, bound), min(pace.sessions))
+    return Hypothesis(p_values(pace.ratio, bound, bound), min(pace.days))
 
 
 class _Environment(NamedTuple):
@@ -159,7 +159,11 @@ def shared_trials(evidence: Evidence, earlier: Evidence) -> set[Any]:
 
 def _apart(term: Term) -> Term:
     """The term with names of sessions that no run has: runs in different folders may have the same id."""
-    return term._replace(sessions={f"baseline: {name}": part for name, part in term.sessions.items()})
+    apart = {
+        f"baseline: {name}": part._replace(day=part.day and f"baseline: {part.day}")
+        for name, part in term.sessions.items()
+    }
+    return term._replace(sessions=apart)
 
 
 def statuses(evidence: Evidence) -> Mapping[tuple[str, str], Collection[str]]:

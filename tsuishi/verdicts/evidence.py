@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.estimates import roofline
-from tsuishi.estimates.contrasts import crowded
-from tsuishi.estimates.intervals import Round
+from tsuishi.estimates.intervals import Round, Term
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Rounds, Terms, Values, case_terms, trial_rounds, trial_values
+from tsuishi.estimates.unseen import of_few_trials, seen_scatter
 from tsuishi.estimates.variances import Pool
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
@@ -31,6 +31,9 @@ from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import with_impossible
+
+# Sessions that begin within so long a time are of one day.
+_DAY = pd.Timedelta(hours=12)
 
 
 class Evidence:
@@ -188,7 +191,8 @@ class Evidence:
             anew = is_next or repetition < most - at_once
             question, most = question + anew, repetition if anew else max(most, repetition)
             latest[session] = question, most, cell
-            rounds[key] = Round(session, numbers.setdefault((session, question, repetition), len(numbers)))
+            number = numbers.setdefault((session, question, repetition), len(numbers))
+            rounds[key] = Round(session, number, self.days[session])
         return rounds
 
     def session(self, run_id: str, started_at: str) -> str:
@@ -205,6 +209,21 @@ class Evidence:
             session, began = self.session(run_id, str(started_at)), str(started_at)
             begins[session] = min(began, begins.get(session, began))
         return begins
+
+    @cached_property
+    def days(self) -> dict[str, str]:
+        """The day of each session, by their names: that of the first session that began less than _DAY before.
+
+        Calls of one afternoon have the state of the machine in common, and are no evidence about other days.
+        """
+        days: dict[str, str] = {}
+        first, begin = "", pd.Timestamp(0, tz="UTC")
+        begins = pd.to_datetime(pd.Series(self.session_begins), utc=True, format="ISO8601", errors="coerce")
+        for session, began in begins.sort_values(kind="stable").items():
+            if not first or not began - begin < _DAY:
+                first, begin = str(session), began
+            days[str(session)] = first
+        return days
 
     @cached_property
     def trial_values(self) -> Values:
@@ -270,10 +289,40 @@ class Evidence:
         known = self._predictions
         predicted = {key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}
         terms = {**terms, **predicted}
-        beside = {
-            key: self.of_others[key[:2]] for key in terms if key[:2] in self.of_others and self._is_of_time(key[2])
+        times = {key: self._time(key, term) for key, term in terms.items() if self._is_of_time(key[2])}
+        terms = {**terms, **times}
+        return {
+            **terms,
+            **{key: terms[key]._replace(rounding=share) for key, share in self._roundings.items() if key in terms},
         }
-        return {**terms, **{key: crowded(terms[key], share / 100) for key, share in beside.items()}}
+
+    def _time(self, key: tuple[str, str, str], term: Term) -> Term:
+        """The term of a time or rate, with the errors of processes and days that few trials and days do not show."""
+        case_id, column, quantity = key
+        device = "gpu" if (case_id, column) in self._on_gpu else "cpu"
+        seen, others = self._seen.get((column, quantity), 0.0), self.of_others.get((case_id, column), 0.0)
+        return term._replace(environment=column, unseen=of_few_trials(term, seen, others / 100, device))
+
+    @cached_property
+    def _on_gpu(self) -> frozenset[tuple[str, str]]:
+        """The cases that computed on a GPU, by case id and environment."""
+        rows = ok_rows(self.results.trials)[["case_id", "column", "device"]]
+        return frozenset((row.case_id, row.column) for row in named_rows(rows[rows["device"] != "cpu"]))
+
+    @cached_property
+    def _seen(self) -> dict[tuple[str, str], float]:
+        return seen_scatter(self.trial_values)
+
+    @cached_property
+    def _roundings(self) -> dict[tuple[str, str, str], float]:
+        """The largest rounding of a trial's value, as a share of it, by the keys of the terms that have any."""
+        names = ["case_id", "column", "quantity"]
+        rounded = self.estimates[self.estimates["rounding"] > 0]
+        largest: dict[tuple[str, str, str], float] = {}
+        for *key, share in zip(*(rounded[name].tolist() for name in (*names, "rounding")), strict=True):
+            place = str(key[0]), str(key[1]), str(key[2])
+            largest[place] = max(share, largest.get(place, 0.0))
+        return {key: -math.log1p(-min(share, 0.5)) for key, share in largest.items()}
 
     def _is_of_time(self, quantity: str) -> bool:
         unit = self.words.quantity(quantity).unit

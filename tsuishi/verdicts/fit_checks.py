@@ -11,6 +11,7 @@ from typing import Any
 from tsuishi.estimates import throughput
 from tsuishi.estimates.intervals import InSession, Round, Term, student
 from tsuishi.estimates.line_fit import Fit, fit, measured
+from tsuishi.estimates.unseen import rounding_of
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check
@@ -144,7 +145,10 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
     # The variance of a mean is that of its pool over `trials`.
     variance = trials * (math.log(interval.high / interval.low) / 2 / student(freedom)) ** 2
     walk = _walk(parameter, points, known.mean)
-    known = known._replace(pool=Pool(variance, freedom), sessions=sessions, walk=walk)
+    environment, rounding = points[0][1].environment, _rounding(parameter, points, known.mean)
+    known = known._replace(
+        pool=Pool(variance, freedom), sessions=sessions, walk=walk, environment=environment, rounding=rounding
+    )
     rounds = {term.rounds for _, term in points}
     if of_rounds is None or len(rounds) > 1:
         return known
@@ -156,16 +160,29 @@ def _walk(parameter: str, points: Sequence[Point], logarithm: float) -> dict[Rou
     """The weights of rounds in the logarithm of a parameter, by its derivatives by the logarithms of the steps."""
     if len({frozenset(term.walk.items()) for _, term in points}) == 1:  # derivatives do not matter
         return {each: _FOLLOWS[parameter] * share for each, share in points[0][1].walk.items()}
+    weights: dict[Round, float] = {}
+    for follow, (_, term) in zip(_derivatives(parameter, points, logarithm), points, strict=True):
+        for each, share in term.walk.items():
+            weights[each] = weights.get(each, 0.0) + follow * share
+    return weights
+
+
+def _rounding(parameter: str, points: Sequence[Point], logarithm: float) -> float:
+    """The most by which rounded steps make the logarithm of a parameter wrong, by its derivatives."""
+    if not any(term.rounding for _, term in points):
+        return 0.0
+    weighted = zip(_derivatives(parameter, points, logarithm), (term for _, term in points), strict=True)
+    return rounding_of([*weighted])
+
+
+def _derivatives(parameter: str, points: Sequence[Point], logarithm: float) -> list[float]:
+    """The derivatives of the logarithm of a parameter by the logarithms of the steps of each batch size."""
     follows = []
     for place, (batch_size, term) in enumerate(points[:-1]):
         line = _fit([*points[:place], (batch_size, term._replace(mean=term.mean + _LONGER)), *points[place + 1 :]])
         value = getattr(line, parameter) if line else 0.0
         follows.append((math.log(value) - logarithm) / _LONGER if value > 0 else 0.0)
-    weights: dict[Round, float] = {}
-    for follow, (_, term) in zip((*follows, _FOLLOWS[parameter] - math.fsum(follows)), points, strict=True):
-        for each, share in term.walk.items():
-            weights[each] = weights.get(each, 0.0) + follow * share
-    return weights
+    return [*follows, _FOLLOWS[parameter] - math.fsum(follows)]
 
 
 def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] | None:
@@ -180,5 +197,6 @@ def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] |
         value = getattr(line, parameter) if line else 0.0
         if value <= 0:
             return None
-        found[session] = InSession(math.log(value), min(means[session].trials for _, means in known))
+        trials, day = min(means[session].trials for _, means in known), known[0][1][session].day
+        found[session] = InSession(math.log(value), trials, day)
     return found if found or not known else None

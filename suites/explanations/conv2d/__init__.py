@@ -23,7 +23,7 @@ class SlowAndFastTowers(Explanation):
 
     def headline(self, environment: str) -> Headline | None:
         measured = self._observations.get(environment)
-        return headline(measured) if measured else None
+        return headline(measured, self.level(environment)) if measured else None
 
     def opening_views(self, comparison: Comparison) -> Iterator[View]:
         yield by_towers(comparison)

@@ -25,7 +25,7 @@ from .steps import (
 ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
 
 _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side and not on the slow one")
-_AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as slow")
+_GONE_WITHOUT_FOLDING = mark("with folding switched off the step is gone")
 
 
 def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
@@ -103,18 +103,18 @@ def cause(measured: Observations, step: Step) -> str:
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
     reasons = {
         t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
-        t(_AS_SLOW_WITHOUT_FOLDING): gone_without_folding(measured, step),
+        t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step),
     }
     if all(reasons.values()):
         return t(
             "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
-            "with folding switched off the fast side is as slow."
+            "with folding switched off the step is gone."
         )
     if False in reasons.values():
         wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
         return t("This is not, or not only, constant folding: it is not true that {reasons}.", reasons=wrong)
     missing = in_words(reason for reason, holds in reasons.items() if holds is None)
-    return t("The reason is open: it was not tested whether {reasons}.", reasons=missing)
+    return t("The reason is open: the measurements do not show whether {reasons}.", reasons=missing)
 
 
 def _in_vain(measured: Observations) -> str:

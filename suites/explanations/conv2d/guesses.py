@@ -4,7 +4,8 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.parts.compared_times import SAME, SURE_CONFIDENCE, Timed, compared, ratio_of_ratios, times
+from tsuishi.estimates.intervals import CONFIDENCE
+from tsuishi.report.parts.compared_times import SAME, Timed, compared, ratio_of_ratios, times
 from tsuishi.report.parts.wording import label
 
 from . import overhead
@@ -183,7 +184,7 @@ def _advantage(measured: Observations, axes: dict[str, int]) -> _Advantage | Non
 def _grown(base: _Advantage, larger: _Advantage, change: Change) -> str:
     """The verdict on a guess, from the ratio of two advantages."""
     grown = ratio_of_ratios((larger.scipy, larger.compute), (base.scipy, base.compute))
-    interval, same = grown.interval(SURE_CONFIDENCE), math.log(SAME)
+    interval, same = grown.interval(CONFIDENCE), math.log(SAME)
     favoured = t(change.for_scipy if grown.value < 0 else change.for_framework)
     if interval is None:
         seen = t(change.same) if -same <= grown.value <= same else favoured

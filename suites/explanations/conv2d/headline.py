@@ -4,29 +4,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import t
-from tsuishi.report.parts.compared_times import SURE_CONFIDENCE, at_least, near_end, times
+from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
 
 from .diagnosis import cause, is_folding
 from .observations import Observations
-from .steps import Step, the_step
+from .steps import QUANTITIES, Step, gone_without_folding, the_step
 
 
-def headline(measured: Observations) -> Headline | None:
-    """The step as a headline; None without a step."""
+def headline(measured: Observations, level: float) -> Headline | None:
+    """The step as a headline; None without a step.
+
+    level: of all steps among which it was chosen, together (Bonferroni).
+    """
     step = the_step(measured)
     if step is None:
         return None
     slow, fast = (measured.timed(step.quantity, devices=count) for count in (step.below, step.above))
-    interval = slow.over(fast).interval(SURE_CONFIDENCE) if slow and fast else None
+    several = sum(max(0, len(measured.by_towers(quantity)) - 1) for quantity in QUANTITIES)
+    confidence = 1 - level / max(1, several)
+    interval = slow.over(fast).interval(confidence) if slow and fast else None
     sure = interval is not None and interval.low > 0
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
     fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}
     title = _title(step, sure, **fields)
     why = cause(measured, step)
-    if is_folding(measured, step):
+    if is_folding(measured, step) and gone_without_folding(measured, step, confidence):
         title = t("{finding}: this is constant folding", finding=title)
-        why = t("Its graph was folded on the fast side only, and with folding off that side is as slow.")
+        why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
     points = tuple(_points(measured, step))
     caption = t("Trials by number of towers, log scale.")
     return Headline(title, why, sure, least, measured.most_trials, step.quantity, t("towers"), points, caption)

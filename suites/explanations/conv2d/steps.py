@@ -1,10 +1,12 @@
 """Steps: drops in the time of runs, with more towers, that division of the work cannot explain, and folding may."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import prose, t
+from tsuishi.estimates.intervals import CONFIDENCE, Region
 from tsuishi.report.parts.compared_times import how_sure, times
 
 from .observations import Observations, amounts, towers
@@ -64,9 +66,13 @@ def find_step(measured: Observations, quantity: str, **axes: Any) -> Step | None
     return max(steps, key=lambda step: step.excess, default=None)
 
 
+# The quantities in which a step is sought, the sharpest first.
+QUANTITIES = ("later_run_s", "first_run_s")
+
+
 def the_step(measured: Observations) -> Step | None:
     """The step of later runs, where it is sharpest; else the step of first runs, which the source timed."""
-    return find_step(measured, "later_run_s") or find_step(measured, "first_run_s")
+    return next(filter(None, (find_step(measured, quantity) for quantity in QUANTITIES)), None)
 
 
 def folded(measured: Observations, **axes: str) -> dict[int, bool]:
@@ -83,10 +89,15 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
-def gone_without_folding(measured: Observations, step: Step) -> bool | None:
-    """Whether the step is gone with folding switched off; None: not known."""
-    slow = measured.value(step.quantity, devices=step.above, graph_optimizers="no_folding")
-    return None if slow is None else Step(step.quantity, step.below, step.above, step.slow, slow).excess < STEP
+def gone_without_folding(measured: Observations, step: Step, confidence: float = CONFIDENCE) -> bool | None:
+    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it."""
+    slow = measured.timed(step.quantity, devices=step.below)
+    without = measured.timed(step.quantity, devices=step.above, graph_optimizers="no_folding")
+    if slow is None or without is None:
+        return None
+    logarithm, least = slow.over(without), math.log(STEP * step.above / step.below)
+    interval = logarithm.interval(confidence) or Region(logarithm.value, logarithm.value)
+    return None if interval.low < least < interval.high else interval.high <= least
 
 
 def about_step(measured: Observations) -> str:

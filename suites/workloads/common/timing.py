@@ -3,9 +3,10 @@
 A step is a callable without arguments, whose result is ignored. synchronise() returns when the device has finished all
 its work.
 
-Early stopping (settings["stop_at"] above 0) looks at the means of blocks or epochs, and decides only how long a trial
-runs. The standard error that it looks at gives no confidence interval: in simulation, intervals of 95 % at a stop at
-1 % contained the true mean in 37-90 % of trials.
+No timed block decides how long steps are timed: a trial that ends once its blocks agree ends before a rare stall, and
+is 1 to 3 % too fast where stalls take a tenth of the time. A literal training may stop early (settings["stop_at"] above
+0) by the means of its epochs, for a total that is predicted anyway. The standard error that it looks at gives no
+confidence interval: in simulation, intervals of 95 % at a stop at 1 % contained the true mean in 37-90 % of trials.
 """
 
 import math
@@ -85,10 +86,9 @@ def steady(
     """Times warm steps in blocks: a sample for each block, in `phase`. Devices are synchronised at block ends only.
 
     images: that a step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
-    max_s; stop_at: relative standard error of the mean over blocks at which it stops early, 0 for never; settle_s: the
-    longest time that the warm-up goes on until the device is steady (see _settle), 0 for not at all. A device whose
-    steps still differ by then is measured for max_s: so no timed block decides how long is measured. Both are of phase
-    measure alone: another phase follows a phase that has warmed the device. Steps 1 and 2
+    max_s; settle_s: the longest time that the warm-up goes on until the device is steady (see _settle), 0 for not at
+    all. A device whose steps still differ by then is measured for max_s: so no timed block decides how long is
+    measured. Both are of phase measure alone: another phase follows a phase that has warmed the device. Steps 1 and 2
     contain compilation, autotuning and allocation, and have their own samples, in phases first_step and second_step
     (with "<phase>_" before the name unless the phase is measure). announce(steps) is called before every block, outside
     the clock. Raises Skipped after the third step, where the least work left at its pace does not fit the budget.
@@ -130,7 +130,7 @@ def one_by_one(settings):
     At least three do not count.
     """
     count = settings["readings"]
-    short = dict.fromkeys(("block_s", "measure_s", "stop_at", "settle_s"), 0.0)
+    short = dict.fromkeys(("block_s", "measure_s", "settle_s"), 0.0)
     long = dict.fromkeys(("warm_up_s", "max_s"), WITHOUT_END_S)
     return dict(settings, warm_up_steps=count // 10, min_blocks=count, **short, **long)
 
@@ -182,9 +182,7 @@ def _least_to_come(step_s, settings):
     warm_up = max(0, min(settings["warm_up_steps"] - 3, by_time))
     steps = _steps_of_block(step_s, settings)
     block_s = steps * step_s
-    wanted = settings["min_blocks"]
-    if not settings["stop_at"]:
-        wanted = max(wanted, math.ceil(settings["measure_s"] / block_s))
+    wanted = max(settings["min_blocks"], math.ceil(settings["measure_s"] / block_s))
     over_time = max(LEAST_BLOCKS, math.floor(settings["max_s"] / block_s) + 1)
     blocks = min(wanted, over_time)
     what = "{} more steps of warm-up and {} blocks of {} at {:.3g} s a step (the third)".format(
@@ -203,11 +201,10 @@ def _measure(events, block, steps, images, settings, phase, clock):
 
 
 def _enough(seconds, elapsed_s, settings):
-    """Whether there are enough blocks and enough time or certainty, or LEAST_BLOCKS and more than max_s."""
+    """Whether there are enough blocks and enough time, or LEAST_BLOCKS and more than max_s."""
     blocks = len(seconds)
     over_time = blocks >= LEAST_BLOCKS and elapsed_s > settings["max_s"]
-    known = elapsed_s >= settings["measure_s"] or _mean_is_known(seconds, settings["stop_at"])
-    return over_time or (blocks >= settings["min_blocks"] and known)
+    return over_time or (blocks >= settings["min_blocks"] and elapsed_s >= settings["measure_s"])
 
 
 def _mean_is_known(seconds, stop_at):

@@ -58,7 +58,7 @@ def test_a_machine_that_takes_a_third_longer_is_slower_in_every_case(tmp_path: P
     assert line.endswith("by a threshold of 1.05: 3 slower, 0 not slower, 0 open, 0 without a match.")
     text = (out / "baseline.md").read_text(encoding="utf-8")
     assert "3 slower" in text
-    assert "sessions: 3 then, 3 now" in text
+    assert "days: 3 then, 3 now" in text
     assert "### Against the baseline" in (out / "report.md").read_text(encoding="utf-8")
     rows = rows_of(out)
     assert [row["verdict"] for row in rows] == ["slower"] * 3
@@ -214,7 +214,7 @@ def of_a_script(folder: Path, day: int, **printed: float) -> RunDirectory:
 @pytest.mark.parametrize(
     ("then", "now", "found"),
     [
-        ({"step_s": 0.1}, {"step_s": 0.2}, ("slower", "")),
+        ({"step_s": 0.1037}, {"step_s": 0.2074}, ("slower", "")),
         ({"pace_images_per_s": 200.0, "loss": 1.0}, {"pace_images_per_s": 100.0, "loss": 1.0}, ("slower", "")),
         ({"loss": 1.0}, {"loss": 2.0}, ("not matched", "no time or rate in common")),
         ({"shown_s": 0.1}, {"other_s": 0.2}, ("not matched", "no time or rate in common")),

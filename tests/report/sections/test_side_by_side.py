@@ -45,15 +45,15 @@ def test_a_case_is_a_ratio_to_the_first_environment_with_its_interval(tmp_path: 
     assert table.columns == ["case", f"{TF}, the reference", TORCH]
     reference, ratio = table.rows[0][1:]
     assert (reference.text, reference.notes) == ("100", ("n = 3",))
-    # Variances of 0.01 and 0.04 with 4 freedoms each: together 4 (1 + 4)^2 / (1^2 + 4^2) of them.
-    reach = float(stats.t.ppf(0.975, 100 / 17)) * math.sqrt((0.01 + 0.04) / 3)
+    # Variances of 0.01 and 0.04 with 4 freedoms each: together 4 (1 + 4)^2 / (1^2 + 4^2) of them. Days are of 1 %.
+    reach = math.hypot(float(stats.t.ppf(0.975, 100 / 17)) * math.sqrt((0.01 + 0.04) / 3), 1.96 * math.sqrt(2) * 0.01)
     assert ratio.value == pytest.approx(2.0)
-    assert ratio.text == f"2.00 [{2 * math.exp(-reach):#.3g}, {2 * math.exp(reach):#.3g}]" == "2.00 [1.46, 2.75]"
+    assert ratio.text == f"2.00 [{2 * math.exp(-reach):#.3g}, {2 * math.exp(reach):#.3g}]" == "2.00 [1.45, 2.75]"
     assert ratio.notes == ("200\u00a0ms", "n = 3")
     rows = [row for view in made.views for row in view.rows.get("side_by_side", [])]
     torch = next(row for row in rows if row["environment"] == TORCH)
     assert (torch["geometric_mean"], torch["ratio"]) == (pytest.approx(0.2), ratio.value)
-    assert torch["ratio_low"] == pytest.approx(2 * math.exp(-reach))
+    assert torch["ratio_low"] == pytest.approx(2 * math.exp(-reach), rel=1e-5)
     assert {row["reference"] for row in rows} == {TF}
 
 
@@ -154,7 +154,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     said = " ".join(block.text for block in made.blocks if isinstance(block, Text))
     assert "Machine 1: " in said
     assert "RTX 5090" in said
-    assert "were measured on different days" in said
+    assert "were measured in different sessions" in said
     suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), every_comparison(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite

@@ -120,7 +120,7 @@ def _notes(explanation: Explained, asked: Difference) -> str:
     if asked.between is None:
         more = t("The bar of the device is computed from limits.")
     elif asked.between.error is None:
-        more = t("The remainder has none: that needs three sessions of each run, and a case that --row names.")
+        more = t("The remainder has none: that needs three days of each run, and a case that --row names.")
     product = t("Effects are those on this machine. The product down to the remainder is {ratio}.", ratio=words.ratio)
     if asked.may_be:
         product = t(

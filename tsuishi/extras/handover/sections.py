@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.estimates.contrasts import days_of
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
@@ -149,11 +150,11 @@ def _certainty(speed: Contrast, pairs: Sequence[tuple[Term, Term]]) -> str:
     if ratio.low is not None and ratio.high is not None:
         ends = (ratio.low, ratio.high) if speed.value > 0 else (1 / ratio.high, 1 / ratio.low)
         return t("95 % interval {low} to {high}", low=f"{ends[0]:.3g}", high=f"{ends[1]:.3g}")
-    sessions = [min(len(side.sessions) for side in sides) for sides in zip(*pairs, strict=True)]
-    if min(sessions) < FEWEST_TRIALS:
+    days = [min(len(days_of(side)) for side in sides) for sides in zip(*pairs, strict=True)]
+    if min(days) < FEWEST_TRIALS:
         return t(
-            "sessions: {there} there and {here} here; an interval needs {needed} on each side",
-            there=sessions[0], here=sessions[1], needed=FEWEST_TRIALS,
+            "days: {there} there and {here} here; an interval needs {needed} on each side",
+            there=days[0], here=days[1], needed=FEWEST_TRIALS,
         )  # fmt: skip
     return ""
 

@@ -121,8 +121,9 @@ def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dic
     """The sentences of a report that was made now on its questions that are decided, by the question's id."""
     evidence = Evidence([run], read_sources(published, words, tables=False), words)
     with worded(words):
-        explanations = Explanations(evidence, every_table())
-        return decided_answers(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
+        answers = conclude(evidence).answers
+        explanations = Explanations(evidence, every_table(), answers)
+        return decided_answers(evidence, Questions(evidence, answers, explanations), explanations)
 
 
 def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:

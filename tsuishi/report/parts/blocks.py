@@ -88,8 +88,8 @@ class Explorer:
     data: dict[str, Any]
 
 
-# How sure readers can be of a highlight: a statement of the report's family, or from trials compared at 99.9 %
-# (certain); numbers of a source (printed); or findings that no question asked for before the measurement (seen).
+# How sure readers can be of a highlight: a statement of the report's family (certain); numbers of a source (printed);
+# or findings that no question asked for before the measurement (seen).
 Certainty = Literal["certain", "printed", "seen"]
 
 

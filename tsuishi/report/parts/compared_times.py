@@ -1,4 +1,4 @@
-"""Comparisons of times in the sentences of explanations, with the evidence of the trials."""
+"""Comparisons of times in the sentences of explanations, each by its own interval of 95 %: no family has them."""
 
 import math
 from collections.abc import Mapping
@@ -6,16 +6,13 @@ from typing import NamedTuple
 
 from tsuishi.base.language import t
 from tsuishi.estimates.contrasts import contrast, ratio
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term
+from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS, Contrast, Region, Term
 from tsuishi.estimates.line_fit import Fit, fit, measured
 
 # Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
 SAME = 1.2
 # The logarithm of the ends' ratio from which on an open interval is not printed.
 _HUGE = math.log(1e3)
-
-# No family of a report has these comparisons, so each has an interval of its own, at a level for a dozen of them.
-SURE_CONFIDENCE = 0.999
 
 
 class Timed(NamedTuple):
@@ -78,7 +75,7 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     logarithm = ours.over(theirs)
     slower, faster = (us, them) if logarithm.value > 0 else (them, us)
     value = math.exp(abs(logarithm.value))
-    interval = logarithm.interval(SURE_CONFIDENCE)
+    interval = logarithm.interval(CONFIDENCE)
     words = {"slower": slower, "faster": faster, "times": times(value)}
     if interval is None and value <= SAME:
         return t("{one} and {other} are about as fast (seen, not tested)", one=us, other=them)
@@ -99,7 +96,7 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
 def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     """As `compared`, for ratios near 1: how many times as long at least, by the near end of the interval."""
     logarithm = ours.over(theirs)
-    interval = logarithm.interval(SURE_CONFIDENCE)
+    interval = logarithm.interval(CONFIDENCE)
     if interval is None:
         shown = t("{ratio} times", ratio=f"{math.exp(logarithm.value):.2f}")
         return t("{slower} takes {times} as long as {faster} (seen, not tested)", slower=us, times=shown, faster=them)
@@ -113,13 +110,13 @@ def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
 
 def is_open(ours: Timed, theirs: Timed) -> bool:
     """Whether there is an interval, and it does not show which of the two takes longer."""
-    interval = ours.over(theirs).interval(SURE_CONFIDENCE)
+    interval = ours.over(theirs).interval(CONFIDENCE)
     return interval is not None and 0.0 in interval
 
 
 def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     """What the trials show of the ratio of two times, in words; empty for too few trials."""
-    interval = slow.over(fast).interval(SURE_CONFIDENCE) if slow and fast else None
+    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
     if interval is None:
         return ""
     if 0.0 in interval:

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.toml import digest
+from tsuishi.estimates.intervals import CONFIDENCE
 from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.compared_times import Timed
@@ -29,6 +30,7 @@ from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import Columns, Declared, Tables
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 
 FOLDER = "explanations"
@@ -50,7 +52,8 @@ class Paragraph:
 class Headline:
     """What an explanation found in an environment. `title`: in a few words; `text`: why.
 
-    `sure`: whether intervals of 99.9 % show it; `times`: the ratio that they show at least, else the ratio seen.
+    `sure`: whether intervals of Explanation.level show it; `times`: the ratio that they show at least, else the ratio
+    seen.
     `trials`: of a case. `points`: of a small chart (charts/small.py), over the axis `over`, of `quantity`.
     """
 
@@ -98,9 +101,18 @@ class Explanation:
     read_together: Mapping[str, tuple[str, ...]] = {}
     # The quantities by which environments are compared: for each case, the first group of which it has a quantity.
     compared_by: tuple[tuple[str, ...], ...] = ()
+    # The levels of the family of the report, by environment: where a question asks for this explanation.
+    levels: Mapping[str, float] = {}
 
     def __init__(self, evidence: Evidence, suite: str) -> None:
         self.evidence, self.suite = evidence, suite
+
+    def level(self, environment: str) -> float:
+        """The chance that a headline may be wrong: that of the report's family, else 5 % for itself alone.
+
+        Divide it by the number of comparisons among which the headline was chosen.
+        """
+        return self.levels.get(environment) or 1 - CONFIDENCE
 
     def timed(self, environment: str, *quantities: str) -> Iterator[tuple[str, str, Timed]]:
         """(case id, quantity, estimate with its term) of every case of the suite that an environment measured."""
@@ -142,12 +154,16 @@ class Guarded(Explanation):
     asked again.
     """
 
-    def __init__(self, evidence: Evidence, suite: str, kind: type[Explanation], trouble: str = "") -> None:
+    def __init__(
+        self, evidence: Evidence, suite: str, kind: type[Explanation], trouble: str, levels: Mapping[str, float]
+    ) -> None:
         super().__init__(evidence, suite)
+        self.levels = levels
         self.tables, self.read_together, self.compared_by = kind.tables, kind.read_together, kind.compared_by
         self.trouble = trouble
         self._own = Explanation(evidence, suite)
         self._own = self._said(lambda own: own if self.trouble else kind(evidence, suite))
+        self._own.levels = levels
 
     def paragraphs(self) -> Mapping[str, list[Paragraph]]:
         return self._said(lambda own: _checked(own.paragraphs(), Mapping[str, list[Paragraph]]))
@@ -204,17 +220,25 @@ class Guarded(Explanation):
 
 
 class Explanations:
-    """The explanations of all suites of a report. taken: the names of the report's other tables."""
+    """The explanations of all suites of a report.
 
-    def __init__(self, evidence: Evidence, taken: Iterable[str] = ()) -> None:
+    taken: the names of the report's other tables. answers: the decided answers of the report.
+    """
+
+    def __init__(self, evidence: Evidence, taken: Iterable[str] = (), answers: Iterable[Answer] = ()) -> None:
         self._evidence, self._taken = evidence, frozenset(taken)
+        self._levels: dict[str, dict[str, float]] = {}
+        for answer in answers:
+            if answer.asked.kind == "explanation" and answer.decision:
+                self._levels.setdefault(answer.asked.suite, {})[answer.columns[0]] = answer.decision.level
         self._made: dict[str, Guarded] = {}
 
     def of(self, suite: str) -> Guarded:
         """The explanation of a suite, always the same object."""
         if suite not in self._made:
             known, workload = _kinds(self._evidence.words.folder, self._taken), self._evidence.workloads.get(suite, "")
-            self._made[suite] = Guarded(self._evidence, suite, *known.get(workload, (Explanation, "")))
+            kind, trouble = known.get(workload, (Explanation, ""))
+            self._made[suite] = Guarded(self._evidence, suite, kind, trouble, self._levels.get(suite, {}))
         return self._made[suite]
 
 

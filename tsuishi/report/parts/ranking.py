@@ -1,9 +1,11 @@
 """Candidates for the top of the page, and the words for how sure they are."""
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
 from tsuishi.base.language import t
+from tsuishi.estimates.unseen import rarest_shown
 from tsuishi.report.parts.blocks import Highlight
 
 
@@ -29,8 +31,16 @@ def of_the_family(trials: int) -> str:
 
 
 def compared_alone(trials: int) -> str:
-    """The certainty of a statement that follows from intervals of 99.9 % of its own."""
-    return t("Certain (each comparison at 99.9 %; {trials} trials)", trials=trials)
+    """The certainty of a statement that follows from an interval of its own."""
+    return t("Not certain: 95 % for itself alone ({trials} trials)", trials=trials)
+
+
+def alike_by(trials: int) -> str:
+    """Of two sides that are alike: what so many trials of each may not have shown."""
+    return t(
+        "a kind of trial that is rarer than {percent} % may be missing in {trials} trials",
+        percent=math.ceil(100 * rarest_shown(trials)), trials=trials,
+    )  # fmt: skip
 
 
 def seen() -> str:

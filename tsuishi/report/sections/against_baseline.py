@@ -37,10 +37,10 @@ TABLES: Tables = {
         *(CASE_ID, EVERY_AXIS, ENVIRONMENT, QUANTITY, UNIT),
         Column("verdict", "string", "slower, not slower, open, or not matched"),
         Column("reason", "string", "why it is not matched"),
-        Column("then", "number", "in the baseline: geometric mean over trials, by the sessions of the last look"),
+        Column("then", "number", "in the baseline: geometric mean over trials, by the days of the last look"),
         Column("now", "number", "in these runs, likewise"),
-        Column("sessions_then", "integer", "of the baseline"),
-        Column("sessions_now", "integer", "of these runs"),
+        Column("days_then", "integer", "of the baseline"),
+        Column("days_now", "integer", "of these runs"),
         Column("times_as_long", "number", "time now over time then, or rate then over rate now"),
         *FAMILY,
         Column("threshold", "number", "above which the whole interval lies where a case is slower"),
@@ -107,8 +107,8 @@ class AgainstBaseline:
         """Why no case could be slower than the baseline, for the command line; else empty."""
         if not self._paces:
             return "no case was compared with the baseline"
-        if all(min(pace.sessions) < FEWEST_TRIALS for pace in self._paces):
-            return f"every case is open: it needs {FEWEST_TRIALS} sessions on each side"
+        if all(min(pace.days) < FEWEST_TRIALS for pace in self._paces):
+            return f"every case is open: it needs {FEWEST_TRIALS} days on each side"
         return ""
 
     @cached_property
@@ -131,8 +131,8 @@ class AgainstBaseline:
             threshold=f"{self._baseline.threshold:g}", percent=f"{100 * BASELINE:g}",
         )  # fmt: skip
         apart = t(
-            "Both sides were measured apart, so each session counts as a trial: a case needs {count} sessions on "
-            "each side for an interval.",
+            "Both sides were measured apart, so each day counts as a trial: a case needs {count} days on each side for "
+            "an interval.",
             count=FEWEST_TRIALS,
         )
         return prose([rule, apart])
@@ -143,7 +143,7 @@ class AgainstBaseline:
             case_id, column, quantity = pace.place
             then, now = (amount(math.exp(side.mean), unit_of(quantity)) for side in (pace.then, pace.now))
             ratio = _ratio(pace)
-            notes = (t("sessions: {then} then, {now} now", then=pace.sessions[0], now=pace.sessions[1]),)
+            notes = (t("days: {then} then, {now} now", then=pace.days[0], now=pace.days[1]),)
             word = Cell(t(_WORDS[pace.standing]), kind="verdict", tone=_TONES[pace.standing])
             cells = [text_cell(text) for text in (self._case(case_id), column, label(quantity), then, now)]
             rows.append([*cells, Cell(ratio_text(ratio), ratio.value, notes, "number"), word])
@@ -155,10 +155,10 @@ class AgainstBaseline:
         case_id, column, quantity = pace.place
         then, now = (amount(math.exp(side.mean), unit_of(quantity)) for side in (pace.then, pace.now))
         return t(
-            "{case}, {environment}, {quantity}: {now} now, {then} then; {ratio} times as long ({sessions}): {verdict}",
+            "{case}, {environment}, {quantity}: {now} now, {then} then; {ratio} times as long ({days}): {verdict}",
             case=self._case(case_id), environment=column, quantity=label(quantity), now=now, then=then,
             ratio=ratio_text(_ratio(pace)), verdict=t(_WORDS[pace.standing]),
-            sessions=t("sessions: {then} then, {now} now", then=pace.sessions[0], now=pace.sessions[1]),
+            days=t("days: {then} then, {now} now", then=pace.days[0], now=pace.days[1]),
         )  # fmt: skip
 
     def _case(self, case_id: str) -> str:
@@ -200,7 +200,7 @@ class AgainstBaseline:
         return {
             **self._where(case_id, column), "quantity": quantity, "unit": unit_of(quantity), "verdict": pace.standing,
             "then": math.exp(pace.then.mean), "now": math.exp(pace.now.mean),
-            "sessions_then": pace.sessions[0], "sessions_now": pace.sessions[1],
+            "days_then": pace.days[0], "days_now": pace.days[1],
             "times_as_long": ratio.value, "family_low": ratio.low, "family_high": ratio.high,
             "level": pace.decision.level or None, "threshold": self._baseline.threshold,
         }  # fmt: skip

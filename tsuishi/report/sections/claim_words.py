@@ -194,7 +194,7 @@ def _explained(outcome: CheckResult, level: float) -> str:
     if outcome.summary.error == math.inf and check.kind != "fit":
         found = digits(outcome.shown(outcome.summary.value))
         return t(
-            "{what}: {found}, measured on different days: no verdict before {count} sessions on each side.",
+            "{what}: {found}, measured in different sessions: no verdict before {count} days on each side.",
             what=fields["what"], found=found, count=FEWEST_TRIALS,
         )  # fmt: skip
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}

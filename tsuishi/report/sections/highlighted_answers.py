@@ -12,11 +12,19 @@ from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
 from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
 from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, marked_as_simulated, of_the_family, seen
+from tsuishi.report.parts.ranking import (
+    Candidate,
+    Rank,
+    alike_by,
+    compared_alone,
+    marked_as_simulated,
+    of_the_family,
+    seen,
+)
 from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.questions import MatrixCell
+from tsuishi.specs.questions import MatrixCell, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 
@@ -32,13 +40,18 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
             topic = t(
                 "{question}, {environment}", question=questions.title(answer.asked), environment=answer.columns[0]
             )
-            asked[answer.asked.suite, answer.columns[0]] = topic, answer.asked.id, _rank(answer)
+            is_decided = bool(answer.decision and answer.decision.level)
+            asked[answer.asked.suite, answer.columns[0]] = (
+                topic,
+                answer.asked.id,
+                _rank(answer) if is_decided else Rank.SEEN,
+            )
         elif answer.asked.compares and answer.state == "answered":
             yield _compared(evidence, questions, answer)
     for suite in evidence.suites:
         for environment in evidence.environments:
             unasked = t("{suite}, {environment}", suite=suite, environment=environment)
-            given = asked.get((suite, environment), (unasked, f"{suite}/{environment}", Rank.CERTAIN))
+            given = asked.get((suite, environment), (unasked, f"{suite}/{environment}", Rank.SEEN))
             yield from _explained(evidence, explanations, (suite, environment), given)
 
 
@@ -50,7 +63,7 @@ def decided_answers(evidence: Evidence, questions: Questions, explanations: Expl
             text = _title(questions, answer)
         elif answer.state == "answered" and answer.asked.kind == "explanation":
             found = explanations.of(answer.asked.suite).headline(answer.columns[0])
-            text = found.title if found and found.sure else ""
+            text = found.title if found and found.sure and answer.decision and answer.decision.level else ""
         else:
             text = questions.words(answer) if answer.state == "answered" and answer.asked.claim else ""
         if text:
@@ -63,7 +76,7 @@ def _explained(
 ) -> Iterator[Candidate]:
     """The headline of a suite's explanation in an environment, if it has one.
 
-    asked: the topic of the card, the name of its chart, and its rank where it is sure.
+    asked: the topic of the card, the name of its chart, and its rank where it is sure: SEEN where no family has it.
     """
     (suite, environment), (topic, name, rank) = place, asked
     found = explanations.of(suite).headline(environment)
@@ -71,11 +84,12 @@ def _explained(
         return
     drawn = values_chart(found.points, found.over, found.quantity)
     chart = figures.block(drawn, topic, f"highlight-{name}", found.caption)
-    certainty: Certainty = "certain" if found.sure else "seen"
+    certainty: Certainty = "certain" if found.sure and rank is not Rank.SEEN else "seen"
     simulated = any(
         column == environment and evidence.axes[case][SUITE] == suite for case, column in evidence.simulated
     )
-    sure = marked_as_simulated(compared_alone(found.trials) if found.sure else seen(), simulated)
+    of_family = of_the_family if certainty == "certain" else compared_alone
+    sure = marked_as_simulated(of_family(found.trials) if found.sure else seen(), simulated)
     item = Highlight(topic, found.title, found.text, certainty, sure, f"suite-{suite}", (chart,))
     yield Candidate(rank if found.sure else Rank.SEEN, math.log(found.times), item)
 
@@ -98,6 +112,7 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
         [
             t("{what}: {values}.", what=capital(label(quantity)), values=values) if values else "",
             t("Ratio {ratio}.", ratio=ratio_text(found)),
+            "" if answer.decision.against else capital(t("{words}.", words=alike_by(look_at(answer.trials)))),
         ]
     )
     topic = questions.title(answer.asked)
@@ -124,7 +139,7 @@ def _title(questions: Questions, answer: Answer) -> str:
     of, to = questions.sides(answer)
     if answer.decision.against:
         return _difference(answer.ratio, answer.asked.quantity, _interval(answer)[1], of, to)
-    return t("{of} and {to} are alike: they differ by less than a tenth", of=of, to=to)
+    return t("{of} and {to} are alike: their usual trials differ by less than a tenth", of=of, to=to)
 
 
 def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: str) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.estimates.intervals import Contrast
+from tsuishi.estimates.intervals import CONFIDENCE, Contrast
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
-from tsuishi.report.parts.compared_times import SURE_CONFIDENCE, times
+from tsuishi.report.parts.compared_times import times
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.ranking import Candidate, Rank, marked_as_simulated, seen
 from tsuishi.report.parts.wording import case_text, label
@@ -52,6 +52,8 @@ def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator
             mean = matchup.mean(environment)
             if mean is None or (suite, *sorted((environment, matchup.reference))) in asked or not _is_seen(mean[0]):
                 continue
+            if mean[0].error is None and _is_beside_others(matchup, environment):
+                continue
             size = abs(mean[0].value)
             if suite not in largest or size > largest[suite][0]:
                 largest[suite] = (size, matchup, environment, *mean)
@@ -59,9 +61,15 @@ def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator
         yield Candidate(Rank.SEEN, size, _difference(matchup, environment, logarithm, cases))
 
 
+def _is_beside_others(matchup: Matchup, environment: str) -> bool:
+    """Whether other programs took many of the cores beside a trial of either side: single trials then say nothing."""
+    others = matchup.comparison.evidence.of_others
+    return any((case, name) in others for case in matchup.case_ids for name in (environment, matchup.reference))
+
+
 def _is_seen(logarithm: Contrast) -> bool:
     """Whether a ratio is worth a word: clearly apart from 1 by its own interval, or large where there is none."""
-    interval = logarithm.interval(SURE_CONFIDENCE)
+    interval = logarithm.interval(CONFIDENCE)
     if interval is None:
         return abs(logarithm.value) >= math.log(_NOTABLE)
     return 0.0 not in interval and abs(logarithm.value) >= math.log(ALIKE)

@@ -59,8 +59,7 @@ def machine_view(evidence: Evidence, compared: Sequence[Matchup]) -> View | None
     title = t("Machines, the fastest first")
     about_table = t(
         "Times as fast as machine {number}, that of the first run: geometric means over all numbers that both have, in "
-        "environments of the same name. Each was measured on its own, so a ratio has an interval from three sessions "
-        "each.",
+        "environments of the same name. Each was measured on its own, so a ratio has an interval from three days each.",
         number=machines.index(first) + 1,
     )
     return View((Heading(t("Machines")), Text(about_table), Table(names, table, title=title)), {"machines": rows})

@@ -10,6 +10,7 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, View
 from tsuishi.report.parts.declarations import FAMILY, Column, Tables, cells
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.ranking import alike_by
 from tsuishi.report.parts.wording import (
     Table,
     amount,
@@ -129,12 +130,18 @@ class Questions:
         level = answer.decision.level if answer.decision else 0.0
         ratio, (of, to) = as_ratio(logarithm, level), self.sides(answer)
         what = label(asked.quantity)
+        if ratio.low is None and (others := self._beside(answer)):
+            return t(
+                "no ratio: other programs took up to {percent} % of the cores beside its trials, and single trials "
+                "then differ by chance",
+                percent=round(others),
+            )
         if ratio.low is None or ratio.high is None:
             comparison = t(
                 "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=digits(ratio.value)
             )
             apart = logarithm.error == math.inf
-            why = t("(no interval: measured on different days)") if apart else t("(no interval: a single trial)")
+            why = t("(no interval: measured in different sessions)") if apart else t("(no interval: a single trial)")
             return prose([comparison, why])
         comparison = t(
             "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
@@ -143,7 +150,12 @@ class Questions:
         if answer.trials < FEWEST_TRIALS:
             return prose([comparison, t("(too few trials for a verdict)")])
         if answer.decision and answer.decision.holds:
-            return prose([comparison, t("(they differ by less than a tenth)")])
+            return prose(
+                [
+                    comparison,
+                    t("(usual trials differ by less than a tenth; {but})", but=alike_by(look_at(answer.trials))),
+                ]
+            )
         if answer.state == "open" and level:
             found = t(
                 "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",
@@ -151,6 +163,14 @@ class Questions:
             )  # fmt: skip
             return prose([comparison, found])
         return comparison
+
+    def _beside(self, answer: Answer) -> float:
+        """The largest share of the cores that other programs took beside a trial of a comparison, in percent; or 0."""
+        columns = dict(zip(answer.asked.environments, answer.columns, strict=True))
+        others = self._evidence.of_others
+        return max(
+            (others.get((cell.case_id, columns[cell.environment]), 0.0) for cell in answer.asked.cells), default=0
+        )
 
     def _without_ratio(self, answer: Answer) -> str:
         """Which side has no ratio, and why."""

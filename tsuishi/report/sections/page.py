@@ -71,8 +71,8 @@ def make_page(
     """
     baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
-    explanations, every = Explanations(evidence, every_table()), every_comparison(evidence)
-    verdicts = Verdicts(evidence)
+    verdicts, every = Verdicts(evidence), every_comparison(evidence)
+    explanations = Explanations(evidence, every_table(), verdicts.conclusions.answers)
     questions = main_questions.Questions(evidence, verdicts.conclusions.answers, explanations)
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
     against = against_baseline.AgainstBaseline(baseline, every, explanations) if baseline else None

@@ -9,6 +9,7 @@ from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of
+from tsuishi.specs.questions import look_at
 from tsuishi.verdicts.evidence import Evidence
 
 # The groups of quantities that cases are compared by, unless an explanation names others. A case is compared by all
@@ -71,10 +72,18 @@ def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations
     """The matchups of every suite and protocol: a matchup for each quantity. Their rows have marks."""
     every = list(_matchups(evidence, comparisons, explanations))
     rows = [(matchup, case_id) for matchup in every for case_id in matchup.case_ids]
-    marks = marked([best(matchup.terms[case_id], matchup.rate) for matchup, case_id in rows])
+    marks = marked([best(_at_look(evidence, matchup, case_id), matchup.rate) for matchup, case_id in rows])
     for (matchup, case_id), mark in zip(rows, marks, strict=True):
         matchup.best[case_id] = mark
     return every
+
+
+def _at_look(evidence: Evidence, matchup: Matchup, case_id: str) -> dict[str, Term]:
+    """The terms of a row, by the trials of the last look of all its environments."""
+    terms = matchup.terms[case_id]
+    look = look_at(min((term.trials for term in terms.values()), default=0))
+    of_look = evidence.terms_of_first(look) if look else evidence.terms
+    return {environment: of_look[case_id, environment, matchup.quantity] for environment in terms}
 
 
 def is_rate(quantity: str) -> bool:

@@ -148,16 +148,15 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
         "there."
     )
     yield t(
-        "The best value of a row is marked where it is ahead of every other environment, with at least {trials} "
-        "trials of each. A mark is not a verdict: on average {share} % of a report's marks are wrong (false "
-        "discovery rate).",
+        "The best value of a row is marked where it is certainly ahead of every other environment, with at least "
+        "{trials} trials of each: of 100 reports on equal environments at most {share} have a mark.",
         trials=FEWEST_TRIALS, share=f"{100 * MARKS:g}",
     )  # fmt: skip
     apart = [matchup.mean(environment) for matchup in compared for environment in matchup.others]
     if any(mean and mean[0].error == math.inf for mean in apart):
         yield t(
-            "Environments that were measured on different days have no interval before each has {count} sessions,"
-            " and are never marked. Measure both in one run: shared effects of a session then cancel.",
+            "Environments that were measured in different sessions have no interval before each has {count} days, and "
+            "are never marked. Measure both in one run: what a session has in common then cancels.",
             count=FEWEST_TRIALS,
         )
     yield from machine_notes(evidence)

@@ -112,7 +112,10 @@ def _explained(explanation: Guarded) -> View:
     paragraphs = explanation.paragraphs()
     if not paragraphs:
         return View()
-    text = t("Each environment's text follows from its own measurements above, and from nothing else.")
+    text = t(
+        "Each environment's text follows from its own measurements above, and from nothing else. Its “at least” and "
+        "“about as fast” are by intervals of 95 %, each for itself alone: no certain findings."
+    )
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
     for environment, several in paragraphs.items():
         blocks += [
