@@ -12,7 +12,7 @@ import pytest
 
 from tests.bench import least_environment, make_checkout
 from tests.commands.test_tasks import checkout, invoke
-from tests.synthetic_run import TORCH, SyntheticRun, add_record, environment, steady_samples, training_case
+from tests.synthetic_run import TORCH, SyntheticRun, add_record, environment, machine, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
@@ -90,6 +90,47 @@ def test_what_can_be_set_here_stands_with_its_value_in_each_run(tmp_path: Path) 
     assert named["data set"] == ("at hand", "none: images are made up", "measured here")
 
 
+def one_trial(folder: Path, machine_facts: dict[str, Any] | None = None, **fields: Any) -> Evidence:
+    """The evidence of a run with one trial."""
+    made = SyntheticRun(folder)
+    made.machine = add_record(made.directory, "machine", {**machine(), **(machine_facts or {})})
+    made.add(training_case(64), TORCH, steady_samples(64, [0.1] * 8), **fields)
+    return Evidence([made.finish()], (), WORDS)
+
+
+def rows(one: Evidence, other: Evidence) -> list[tuple[str, str, str]]:
+    return [suspect[:3] for suspect in suspects(one, other, [(TORCH, TORCH)], (), (TORCH, TORCH))]
+
+
+def test_how_trials_were_timed_and_what_they_reported_are_suspects(tmp_path: Path) -> None:
+    reported = {"python": "3.6.15", "flags": {"threads": 1, "tf32": False}}
+    one = one_trial(tmp_path / "one", settings={"seed": 1, "warm_up_s": 5.0, "block_s": 1.0})
+    other = one_trial(tmp_path / "other", settings={"seed": 2, "warm_up_s": 0.0, "block_s": 1.0}, reported=reported)
+    assert rows(one, other) == [
+        ("timing: multi_gpu_scaling: warm_up_s", "5.0", "0.0"),
+        (f"{TORCH}: threads", "2", "1"),
+        (f"{TORCH}: tf32", "not there", "False"),
+    ]
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_the_ratio_of_single_sessions_says_why_it_has_no_interval(tmp_path: Path, sessions: int) -> None:
+    began = [{"began_at": f"2026-11-2{day}T08:00:00Z"} for day in range(1, 1 + sessions)]
+    found = []
+    for name, seconds in (("one", 0.1), ("other", 0.05)):
+        made = SyntheticRun(tmp_path / name, sessions=began)
+        for day in range(1, 1 + sessions):
+            for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
+                samples = steady_samples(64, [seconds * factor] * 8)
+                given: dict[str, Any] = {"attempt": 1, "started_at": f"2026-11-2{day}T08:0{repetition}:00Z"}
+                made.add(training_case(64), TORCH, samples, 3 * (day - 1) + repetition, **given)
+        found.append(Evidence([made.finish()], (), WORDS))
+    said = two_runs._ratio([*two_runs._shared(*found, (TORCH, TORCH))], (TORCH, TORCH))
+    apart = "no interval: sessions of one program differ, and each run needs 3 sessions to show by how much"
+    begin, end = "the second takes 0.500", f"times as long as the first: one case, {TORCH}"
+    assert said == f"{begin} {end}; {apart}" if sessions == 1 else re.fullmatch(rf"{begin} \[.*\] {end}", said)
+
+
 @pytest.mark.parametrize(
     ("names", "engines"),
     [
@@ -140,7 +181,9 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
 
     alike = invoke(root, "explain", runs["first"], "--beside", runs["again"])
     assert alike.returncode == 0, alike.stdout + alike.stderr
-    assert re.match(r"the second takes \S+ times as long as the first: one case, host\n", alike.stdout), alike.stdout
+    assert re.match(r"the second takes \S+ times as long as the first: one case, host; no interval: ", alike.stdout), (
+        alike.stdout
+    )
     assert "their records do not differ: another time, other load, or a cause that no record sees" in alike.stdout
 
     differs = invoke(root, "explain", runs["first"], "--beside", runs["changed"])
@@ -161,7 +204,9 @@ def test_a_run_may_be_in_an_archive_that_has_no_other(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
     found = invoke(root, "explain", names[0], "--beside", str(tmp_path / "0.zip"))
     assert found.returncode == 0, found.stdout + found.stderr
-    assert re.search(r"^the second takes \S+ times as long as the first: one case, host$", found.stdout, re.M)
+    assert re.search(
+        r"^the second takes \S+ times as long as the first: one case, host; no interval: ", found.stdout, re.M
+    )
     assert "their records do not differ" in found.stdout
     several = invoke(root, "explain", names[0], "--beside", str(tmp_path / "1.zip"))
     assert several.stderr.endswith("1.zip has 2 runs: unpack it, and name the folder of one\n")

@@ -4,6 +4,9 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from tsuishi.base.language import t
+from tsuishi.report.sections.descriptions import shared_values
+from tsuishi.report.sections.other_conditions import reported_facts, timing_settings
 from tsuishi.results.frames import ok_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
@@ -51,7 +54,7 @@ def suspects(
     measured: Collection[str],
     chosen: tuple[str, str],
 ) -> Iterator[Suspect]:
-    """Everything that differs: the code, the request, the machine, and the environments.
+    """Everything that differs: the code, the request, how trials were timed, the machine, and the environments.
 
     pairs: the environments of both runs that belong together, by name. measured: the axes that are measured alone, and
     whether the environments of the chosen pair are.
@@ -59,6 +62,7 @@ def suspects(
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
+    yield from _differ("timing", timing_settings(one), timing_settings(other), _SETTING)
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
@@ -74,6 +78,7 @@ def suspects(
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured and (ours_name, theirs_name) == chosen else how
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
+        yield from _differ(ours_name, _reported(one, ours_name), _reported(other, theirs_name), _SETTING)
 
 
 def beside_trials(
@@ -89,6 +94,13 @@ def beside_trials(
     first, second = _clock_mhz(*ours), _clock_mhz(*theirs)
     if first and second and abs(first / second - 1) > _OF_CLOCKS:
         yield Suspect("clock of the GPU in measured phases, MHz", f"{first:.0f}", f"{second:.0f}", _CLOCKS)
+
+
+def _reported(of: Evidence, environment: str) -> dict[str, str]:
+    """What trials of an environment report of themselves; `beside_trials` tells of the data set."""
+    columns = [column for column in of.environments if of.selectable(column)[ENVIRONMENT] == environment]
+    facts = shared_values(reported_facts(of, column) for column in columns)
+    return {name: value for name, value in facts.items() if name != t("synthetic data")}
 
 
 def is_made_up(of: Evidence, case_id: str) -> bool:

@@ -18,7 +18,7 @@ from tsuishi.commands.chain import Chain
 from tsuishi.commands.check import Found
 from tsuishi.commands.report_runs import named_runs
 from tsuishi.estimates.contrasts import ratio
-from tsuishi.estimates.intervals import Contrast, Term
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
@@ -35,6 +35,8 @@ from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.suite import Profile, known_suites
 from tsuishi.verdicts.evidence import Evidence
 
+# Why the ratio of two runs has no interval.
+_APART = f"no interval: sessions of one program differ, and each run needs {FEWEST_TRIALS} sessions to show by how much"
 # JSON has no infinity.
 _MOST_FREEDOM = 1e30
 
@@ -140,8 +142,10 @@ def _terms(of: Evidence, environment: str) -> dict[str, tuple[str, Term]]:
 def _ratio(shared: list[Shared], pair: tuple[str, str]) -> str:
     cases = f"geometric mean of {len(shared)} cases" if len(shared) > 1 else "one case"
     where = pair[0] if pair[0] == pair[1] else f"{pair[1]} over {pair[0]}"
-    times = ratio_text(as_ratio(mean_ratio([(each.second, each.first) for each in shared])))
-    return f"the second takes {times} times as long as the first: {cases}, {where}"
+    times = as_ratio(mean_ratio([(each.second, each.first) for each in shared]))
+    sessions = min(len(term.sessions) for each in shared for term in (each.first, each.second))
+    apart = f"; {_APART}" if times.low is None and sessions < FEWEST_TRIALS else ""
+    return f"the second takes {ratio_text(times)} times as long as the first: {cases}, {where}{apart}"
 
 
 def _chosen(chain: Chain, one: Evidence, shared: list[Shared]) -> Shared:

@@ -28,7 +28,7 @@ def _differences(baseline: Baseline) -> Iterator[tuple[str, str, str]]:
     for column, its in baseline.columns.items():
         for name, before, after in _of_environment((then, its), (now, column)):
             yield t("{environment}: {fact}", environment=column, fact=name), before, after
-    for facts in (_workloads, _settings):
+    for facts in (_workloads, timing_settings):
         yield from _of_facts(facts(then), facts(now), only_shared=True)
     yield from _of_facts(_runs(then), _runs(now))
 
@@ -53,7 +53,7 @@ def _of_environment(then: tuple[Evidence, str], now: tuple[Evidence, str]) -> It
     """What differs between an environment in the baseline and in the runs; each side with the environment's label."""
     theirs, ours, facts = _records(*then), _records(*now), descriptions.environment_facts
     yield from _of_facts(descriptions.shared_values(map(facts, theirs)), descriptions.shared_values(map(facts, ours)))
-    yield from _of_facts(_trials(*then), _trials(*now))
+    yield from _of_facts(reported_facts(*then), reported_facts(*now))
     packages = [descriptions.shared_values(record.packages or {} for record in side) for side in (theirs, ours)]
     if all(packages):
         yield from _of_facts(packages[0], packages[1])
@@ -66,7 +66,7 @@ def _records(evidence: Evidence, column: str) -> list[EnvironmentRecord]:
     ]
 
 
-def _trials(evidence: Evidence, column: str) -> dict[str, str]:
+def reported_facts(evidence: Evidence, column: str) -> dict[str, str]:
     """What trials report of themselves: flags of the framework, devices, made-up data, and the use of force."""
     trials = evidence.results.trials
     here = (trials["column"] == column).tolist()
@@ -84,7 +84,7 @@ def _trials(evidence: Evidence, column: str) -> dict[str, str]:
     return descriptions.shared_values((*flags, *reported))
 
 
-def _settings(evidence: Evidence) -> dict[str, str]:
+def timing_settings(evidence: Evidence) -> dict[str, str]:
     """How trials of each suite were timed."""
     suites = evidence.results.trials[["run_id", "trial_id", "suite"]].itertuples(index=False)
     timed = {
