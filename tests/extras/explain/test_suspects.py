@@ -1,5 +1,6 @@
 """Two runs beside each other: how much slower the second is, and what differs in their records."""
 
+import hashlib
 import os
 import platform
 import re
@@ -113,6 +114,17 @@ def test_how_trials_were_timed_and_what_they_reported_are_suspects(tmp_path: Pat
     ]
 
 
+def test_only_variables_that_trials_get_are_suspects(tmp_path: Path) -> None:
+    shells = [{"limits": {"variables": {"OMP_NUM_THREADS": threads}}} for threads in ("1", "2")]
+    one, other = (one_trial(tmp_path / name, shell) for name, shell in zip("ab", shells, strict=True))
+    assert rows(one, other) == []
+    for evidence in (one, other):
+        (id_,) = (name for name, record in evidence.environment_records.items() if record.name == TORCH)
+        record = evidence.environment_records[id_]
+        evidence.environment_records[id_] = record.model_copy(update={"variables": ["OMP_NUM_THREADS"]})
+    assert rows(one, other) == [("variables of threads and batch systems: OMP_NUM_THREADS", "1", "2")]
+
+
 @pytest.mark.parametrize("sessions", [1, 3])
 def test_the_ratio_of_single_sessions_says_why_it_has_no_interval(tmp_path: Path, sessions: int) -> None:
     began = [{"began_at": f"2026-11-2{day}T08:00:00Z"} for day in range(1, 1 + sessions)]
@@ -125,7 +137,8 @@ def test_the_ratio_of_single_sessions_says_why_it_has_no_interval(tmp_path: Path
                 given: dict[str, Any] = {"attempt": 1, "started_at": f"2026-11-2{day}T08:0{repetition}:00Z"}
                 made.add(training_case(64), TORCH, samples, 3 * (day - 1) + repetition, **given)
         found.append(Evidence([made.finish()], (), WORDS))
-    said = two_runs._ratio([*two_runs._shared(*found, (TORCH, TORCH))], (TORCH, TORCH))
+    one, other = found
+    said = two_runs._ratio([*two_runs._shared(one, other, (TORCH, TORCH))], (TORCH, TORCH))
     apart = "no interval: sessions of one program differ, and each run needs 3 sessions to show by how much"
     begin, end = "the second takes 0.500", f"times as long as the first: one case, {TORCH}"
     assert said == f"{begin} {end}; {apart}" if sessions == 1 else re.fullmatch(rf"{begin} \[.*\] {end}", said)
@@ -191,6 +204,30 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
     assert rows[1:] == ["nothing is measured: nothing that differs can be set on one machine"]
     assert rows[0].startswith("code of the workload behave ")
     assert rows[0].endswith("measure with one version of the code")
+
+
+def test_runs_of_a_script_are_compared_by_the_numbers_that_it_prints(tmp_path: Path) -> None:
+    pytest.importorskip("tsuishi.extras.scripts")
+    root = checkout(tmp_path / "checkout", "ok")
+    script = tmp_path / "pace.py"
+    script.write_text('print("rate: 5 images/s")\n')
+    tried = invoke(root, "try-script", str(script), "--env", "host")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    for name, rate in (("first", "5"), ("second", "10")):
+        at = root / "suites" / "pace" / "pace.py"
+        at.write_text(f'print("rate: {rate} images/s")\n')
+        suite = at.parent.with_suffix(".toml")
+        digest = hashlib.sha256(at.read_bytes()).hexdigest()
+        suite.write_text(re.sub('sha256 = "[0-9a-f]*"', f'sha256 = "{digest}"', suite.read_text()))
+        done = invoke(root, "run-suite", "--suite", "pace", "--profile", "quick", "--env", "host", "--name", name)
+        assert done.returncode == 0, done.stdout + done.stderr
+    first, second = sorted(path.name for path in (root / "results").iterdir())
+    found = invoke(root, "explain", first, "--beside", second)
+    assert found.returncode == 0, found.stdout + found.stderr
+    said, *_, last = found.stdout.splitlines()
+    assert said.startswith("the second takes 0.500 times as long as the first: one case, host, by rate_images_s")
+    why_not = "rate_images_s is no time of a step; set alike what differs, and run the suite again"
+    assert last == f"nothing is measured: {why_not}"
 
 
 def test_a_run_may_be_in_an_archive_that_has_no_other(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _MEASURED, _WITH_ENVIRONMENT = "measured here", "measured here, with its environ
 # machine that the latter sets.
 DATA_SET = "data_set"
 CPUS = "cpus"
+_VARIABLES = "limits.variables"
 _OF_CPUS = ("cpu.usable", "limits.cores", "limits.affinity")
 _QUIET, _CLOCKS = "end them, and measure again", "from telemetry: power, heat or a fixed clock; not set here"
 # The quantity, and the difference of clocks from which it is a suspect.
@@ -66,14 +67,15 @@ def suspects(
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
+    of_each = [{record.name: record for record in of.environment_records.values()} for of in (one, other)]
+    passed = {name for of in of_each for record in of.values() for name in record.variables or ()}
     for first, second in zip(one.machine_records.values(), other.machine_records.values(), strict=False):
-        known = facts(first), facts(second)
+        known = _of_trials(facts(first), passed), _of_trials(facts(second), passed)
         for name in differing(first, second):
             how = _MACHINE if makes_another(name) else _SETTING
             how = _MEASURED if name in _OF_CPUS and CPUS in measured else how
             label = FACTS[name].label if name in FACTS else name
             yield from _differ(label, known[0].get(name), known[1].get(name), how)
-    of_each = [{record.name: record for record in of.environment_records.values()} for of in (one, other)]
     for ours_name, theirs_name in pairs:
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured and (ours_name, theirs_name) == chosen else how
@@ -94,6 +96,12 @@ def beside_trials(
     first, second = _clock_mhz(*ours), _clock_mhz(*theirs)
     if first and second and abs(first / second - 1) > _OF_CLOCKS:
         yield Suspect("clock of the GPU in measured phases, MHz", f"{first:.0f}", f"{second:.0f}", _CLOCKS)
+
+
+def _of_trials(machine: dict[str, Any], passed: Collection[str]) -> dict[str, Any]:
+    """The facts of a machine; of the user's variables only those that trials get."""
+    variables = machine.get(_VARIABLES) or {}
+    return {**machine, _VARIABLES: {name: value for name, value in variables.items() if name in passed}}
 
 
 def _reported(of: Evidence, environment: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ differs most, or that --row names: as both runs had them, and in mixtures.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -25,7 +25,8 @@ from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
 from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_trials, is_made_up, suspects
 from tsuishi.machine.process_limits import limits_of_process
-from tsuishi.report.parts.wording import digits, ratio_text
+from tsuishi.report.parts.wording import digits, ratio_text, worded
+from tsuishi.report.sections.pairs import is_pace, is_rate
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.checkable import CheckableNumber
@@ -42,7 +43,7 @@ _MOST_FREEDOM = 1e30
 
 
 class Shared(NamedTuple):
-    """The time of a step of a case in both runs: the environments, the terms, and the ratio, all as logarithms."""
+    """The pace of a case in both runs: the environments, the terms, and the ratio, all as logarithms."""
 
     case_id: str
     quantity: str
@@ -53,8 +54,13 @@ class Shared(NamedTuple):
 
     @property
     def ratio(self) -> Contrast:
-        """The second over the first."""
-        return ratio(self.second, self.first)
+        """The second over the first, of their times."""
+        return ratio(*self.sides)
+
+    @property
+    def sides(self) -> tuple[Term, Term]:
+        """The terms whose ratio says how many times as long the second takes."""
+        return (self.first, self.second) if is_rate(self.quantity) else (self.second, self.first)
 
 
 def explain_runs(chain: Chain) -> None:
@@ -62,7 +68,7 @@ def explain_runs(chain: Chain) -> None:
 
     Raises UserError where they share no case, and where what can be set cannot be measured.
     """
-    with files.private_folder() as folder:
+    with files.private_folder() as folder, worded(chain.session.words):
         _explain_runs(chain, folder)
 
 
@@ -71,9 +77,13 @@ def _explain_runs(chain: Chain, folder: Path) -> None:
     names = chain.options.text("table"), chain.options.text("beside")
     one, other = (Evidence([_run(chain, name, folder / str(number))], (), words) for number, name in enumerate(names))
     pairs = _pairs_of_environments(one, other)
-    shared = [each for pair in pairs for each in _shared(one, other, pair)]
+    of_steps = [each for pair in pairs for each in _shared(one, other, pair, STEP_TIMES)]
+    shared = of_steps or [each for pair in pairs for each in _shared(one, other, pair, _paces(one, other))]
     if not shared:
-        raise UserError(f"{names[0]} and {names[1]} share no case with the time of a step")
+        raise UserError(
+            f"{names[0]} and {names[1]} share no case with a time or a rate: run the same suite for both, in an "
+            "environment of one name, or each in a single environment"
+        )
     for pair in dict.fromkeys(each.environments for each in shared):
         say(_ratio([each for each in shared if each.environments == pair], pair))
     chosen = _chosen(chain, one, shared)
@@ -122,17 +132,26 @@ def _pairs_of_environments(one: Evidence, other: Evidence) -> list[tuple[str, st
     return both or ([(ours[0], theirs[0])] if len({*ours}) == len({*theirs}) == 1 else [])
 
 
-def _shared(one: Evidence, other: Evidence, pair: tuple[str, str]) -> Iterator[Shared]:
-    ours, theirs = _terms(one, pair[0]), _terms(other, pair[1])
+def _paces(one: Evidence, other: Evidence) -> list[str]:
+    """The times and rates that both runs have; first those that a script or a workload itself gives."""
+    known = {quantity for _, _, quantity in one.terms} & {quantity for _, _, quantity in other.terms}
+    paces = [name for name in sorted(known) if is_pace(name)]
+    return sorted(paces, key=lambda name: not one.words.quantity(name).origin.startswith("metric:"))
+
+
+def _shared(
+    one: Evidence, other: Evidence, pair: tuple[str, str], quantities: Sequence[str] = STEP_TIMES
+) -> Iterator[Shared]:
+    ours, theirs = _terms(one, pair[0], quantities), _terms(other, pair[1], quantities)
     for case, (quantity, term) in ours.items():
         if case in theirs and theirs[case][0] == quantity:
             yield Shared(case, quantity, pair, term, theirs[case][1])
 
 
-def _terms(of: Evidence, environment: str) -> dict[str, tuple[str, Term]]:
-    """The quantity and the term of the time of a step of each case in an environment."""
+def _terms(of: Evidence, environment: str, quantities: Sequence[str]) -> dict[str, tuple[str, Term]]:
+    """The first of the quantities that each case has in an environment, with its term."""
     found: dict[str, tuple[str, Term]] = {}
-    for quantity in STEP_TIMES:
+    for quantity in quantities:
         for (case_id, column, name), term in of.terms.items():
             if name == quantity and of.selectable(column)[ENVIRONMENT] == environment:
                 found.setdefault(case_id, (quantity, term))
@@ -142,7 +161,9 @@ def _terms(of: Evidence, environment: str) -> dict[str, tuple[str, Term]]:
 def _ratio(shared: list[Shared], pair: tuple[str, str]) -> str:
     cases = f"geometric mean of {len(shared)} cases" if len(shared) > 1 else "one case"
     where = pair[0] if pair[0] == pair[1] else f"{pair[1]} over {pair[0]}"
-    times = as_ratio(mean_ratio([(each.second, each.first) for each in shared]))
+    by = dict.fromkeys(each.quantity for each in shared if each.quantity not in STEP_TIMES)
+    where += f", by {', '.join(by)}" if by else ""
+    times = as_ratio(mean_ratio([each.sides for each in shared]))
     sessions = min(len(term.sessions) for each in shared for term in (each.first, each.second))
     apart = f"; {_APART}" if times.low is None and sessions < FEWEST_TRIALS else ""
     return f"the second takes {ratio_text(times)} times as long as the first: {cases}, {where}{apart}"
@@ -175,6 +196,8 @@ def _case(of: Evidence, case_id: str) -> str:
 def _difference(chain: Chain, one: Evidence, other: Evidence, chosen: Shared) -> Difference | str:
     """What is to be explained by measuring a case here, or why nothing is."""
     axes, (first,), (second,) = one.axes[chosen.case_id], one.results.runs.values(), other.results.runs.values()
+    if chosen.quantity not in STEP_TIMES:
+        return f"{chosen.quantity} is no time of a step; set alike what differs, and run the suite again"
     theirs, mine, *why_not = _cpus(one, other, chosen)
     for settings, data in zip((theirs, mine), _data_sets(one, other, chosen.case_id), strict=True):
         settings |= data
