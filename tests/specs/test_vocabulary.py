@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ from tests.words import WORDS, describe
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
+from tsuishi.commands.adopting import case_of
+from tsuishi.plan.trials import trial_slug
 from tsuishi.report.parts.declarations import columns_of
 from tsuishi.report.parts.wording import case_text, header, worded
 from tsuishi.report.sections.page import every_table
 from tsuishi.results import schema
-from tsuishi.specs.axes import TAKEN, Axis
+from tsuishi.specs.axes import TAKEN, Axis, InName
 from tsuishi.specs.case import Value
 from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
+from tsuishi.specs.trial_id import is_name
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
@@ -73,6 +77,18 @@ def suites(tmp_path: Path) -> Path:
     describe(folder)
     (folder / "attention.toml").write_text(ATTENTION, encoding="utf-8")
     return folder
+
+
+def test_a_setting_of_the_process_has_no_path_and_no_value_breaks_the_name_of_a_trial() -> None:
+    preload = Axis(name="allocator", type="name", variables=("LD_PRELOAD",), label={"en": "allocator"})
+    library = Axis(name="library", type="name", label={"en": "library"}, in_name=InName(text="{value}"))
+    words = replace(WORDS, axes={**WORDS.axes, "allocator": preload, "library": library})
+    why = "a record has no path of a machine: give the name of a file, which is looked for; given: '/opt/a.so'"
+    with pytest.raises(UserError, match=f"^--mine: key 'allocator': {re.escape(why)}$"):
+        case_of("mine", "allocator=/opt/a.so", words)
+    case = words.case({"suite": "s", "protocol": "steady", "library": "org/model a..b", "allocator": "a.so"})
+    assert is_name(slug := trial_slug(case, words))
+    assert slug == f"s-steady-org-model-a-.b-{case.id[:6]}"
 
 
 def test_a_suite_brings_axes_and_quantities_that_sources_may_use(suites: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.suites.entry import copied, run
@@ -14,6 +16,9 @@ CPUS = len(os.sched_getaffinity(0))  # as a framework counts them when it is imp
 
 def run(request, emitter):
     emitter.metric("cpus", CPUS, "CPUs")
+    emitter.metric("hash", hash("tsuishi") % 1000, "1")
+    emitter.metric("preloaded", int("libutil" in open("/proc/self/maps").read()), "1")
+    emitter.metric("marks", int("TSUISHI_STARTED_ANEW" in os.environ), "1")
     emitter.metric("threads", int(os.environ.get("OMP_NUM_THREADS", 0)), "threads")
 """
 
@@ -36,6 +41,22 @@ def seen(folder: Path, process: dict[str, object], framework: str | None = None)
 def test_a_framework_sees_the_cpus_and_variables_of_its_case(tmp_path: Path) -> None:
     code, metrics, _ = seen(tmp_path, {"cpus": 1, "variables": {"OMP_NUM_THREADS": "2"}})
     assert (code, metrics["cpus"], metrics["threads"]) == (0, 1, 2)
+
+
+def test_variables_are_there_when_the_process_starts(tmp_path: Path) -> None:
+    """Python reads PYTHONHASHSEED, and the dynamic linker LD_PRELOAD, at their start only."""
+    at_start = {"PYTHONHASHSEED": "7", "LD_PRELOAD": "libSegFault.so"}
+    code, metrics, said = seen(tmp_path / "missing", {"variables": at_start})
+    assert (code, metrics) == (0, {})
+    assert said == "LD_PRELOAD: the dynamic linker did not load libSegFault.so: is it installed here?"
+    code, metrics, _ = seen(tmp_path / "there", {"variables": {**at_start, "LD_PRELOAD": "libutil.so.1"}})
+    assert (code, metrics["hash"], metrics["preloaded"]) == (0, of_seed_7(), 1)
+    assert metrics["marks"] == 0
+
+
+def of_seed_7() -> int:
+    command = [sys.executable, "-c", "print(hash('tsuishi') % 1000)"]
+    return int(subprocess.run(command, env={"PYTHONHASHSEED": "7"}, capture_output=True, check=True).stdout)
 
 
 def test_without_settings_nothing_changes(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The trials that a run can measure, and their order."""
 
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,8 @@ from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import CaseAxes, Lengths, Trial
 from tsuishi.specs.vocabulary import Vocabulary
 
+# What no name of a trial has (specs/trial_id.py).
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+|[.](?=[.])")
 # Seconds of a plan, which are written with one decimal.
 _Expected = Annotated[float, PlainSerializer(lambda seconds: round(seconds, 1))]
 
@@ -161,7 +164,7 @@ def scatter_name(environment: str, accelerator: str, suite: str, protocol: str, 
 def trial_slug(case: Case, words: Vocabulary) -> str:
     """A readable, unique name of a case: values of some axes, and the beginning of its id."""
     parts = [
-        (axis.in_name.place, axis.in_name.text.format(value=str(value).replace(":", "-")))
+        (axis.in_name.place, axis.in_name.text.format(value=_NOT_IN_NAMES.sub("-", str(value))))
         for axis, value in ((words.axis(name), value) for name, value in case.items)
         if axis.in_name and axis.is_said(value, "name")
     ]

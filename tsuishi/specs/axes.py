@@ -150,6 +150,8 @@ class Axis(toml.Spec):
 
     def problem(self, value: Any) -> str:
         """Why the axis cannot have a value; empty where it can."""
+        if self.is_of_process and isinstance(value, str) and "/" in value:
+            return f"a record has no path of a machine: give the name of a file, which is looked for; given: {value!r}"
         if self.is_number:
             if isinstance(value, bool) or not isinstance(value, int):
                 return f"input should be a valid integer; given: {value!r}"
