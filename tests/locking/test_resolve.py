@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 import threading
 import zipfile
@@ -19,12 +20,14 @@ import psutil
 import pytest
 
 from tests.artifacts.servers import Handler, Site, served
+from tests.bench import least_environment
 from tests.commands.test_tasks import checkout, invoke
 from tsuishi.artifacts.cache import Cache
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.commands.development import check_specs
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.debs import _lines
 from tsuishi.locking.resolve import Locker, NewLock
@@ -483,3 +486,16 @@ def test_what_has_no_lock_is_told(tmp_path: Path, arguments: list[str], said: st
     done = invoke(checkout(tmp_path), *arguments)
     assert done.stderr.strip() == said
     assert done.returncode == 1
+
+
+def test_a_framework_that_no_workload_has_is_refused_by_lint_and_lock(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    spec = least_environment("3.11", "docker.io/library/python:3.11", 'promises = { python = "3.11" }')
+    path = root / "images" / "tiny.toml"
+    path.write_text(spec.replace('"any"', '"torhc"'))
+    known = "any, chainer, jax, mxnet, tensorflow, torch"
+    why = f"key 'framework': unknown framework 'torhc'; did you mean 'torch'? known: {known}; 'any' is for scripts"
+    with pytest.raises(UserError, match=f"^{re.escape(f'{path}: {why}')}$"):
+        check_specs(Checkout(root))
+    done = invoke(root, "lock", "--env", "tiny")
+    assert (done.returncode, done.stderr) == (1, f"error: {path}: {why}\n")

@@ -1,5 +1,6 @@
 """What an environment reports to hold, read from the files that say so."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,9 @@ from typing import Any
 import pytest
 
 from common import installed
+from tests.bench import REAL
+from tests.conftest import missing
+from tsuishi.machine.interpreters import find_python
 
 STATUS = """\
 Package: libc6
@@ -81,6 +85,37 @@ def test_packages_of_a_folder_are_named_as_indexes_name_them(tmp_path: Path) -> 
     (tmp_path / "Typing_Extensions-4.1.dist-info").mkdir()
     (tmp_path / "Typing_Extensions-4.1.dist-info" / "METADATA").write_text("Name: Typing_Extensions\nVersion: 4.1\n")
     assert installed.python_packages([str(tmp_path)]) == {"typing-extensions": "4.1"}
+
+
+def test_a_package_that_does_not_say_its_version_has_that_of_its_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("silent_one", "silent_two"):
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "silent_one-4.1.dist-info").mkdir()
+    (tmp_path / "silent_one-4.1.dist-info" / "METADATA").write_text("Name: silent_one\nVersion: 4.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert installed.versions("silent_one", "silent_two") == {"silent_one": "4.1", "silent_two": "unknown"}
+
+
+@pytest.mark.pythons
+@pytest.mark.parametrize("setuptools", [True, False])
+def test_an_old_python_finds_its_packages_with_and_without_setuptools(tmp_path: Path, setuptools: bool) -> None:
+    python = find_python("3.6")
+    if python is None:
+        missing("no CPython 3.6")
+    for name in ("Typing_Extensions-4.1.dist-info", "zipp-3.6.0-py3.6.egg-info"):
+        package, version = name.split("-")[:2]
+        (tmp_path / name).mkdir()
+        for file in ("METADATA", "PKG-INFO"):
+            (tmp_path / name / file).write_text(f"Name: {package}\nVersion: {version}\n")
+    without = "" if setuptools else "sys.modules['pkg_resources'] = None; "
+    program = (
+        f"import sys; {without}from common import installed; print(installed.python_packages([{str(tmp_path)!r}]))"
+    )
+    command = [str(python), "-c", program]
+    done = subprocess.run(command, cwd=REAL.workloads, capture_output=True, text=True, check=True)
+    assert ast.literal_eval(done.stdout) == {"typing-extensions": "4.1", "zipp": "3.6.0"}
 
 
 def test_the_base_of_a_virtual_environment_is_looked_into() -> None:

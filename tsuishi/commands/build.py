@@ -11,7 +11,13 @@ from tsuishi.commands.chain import Chain
 from tsuishi.plan.choice import computing, fitting_defaults
 from tsuishi.plan.planning import plan_builds_only, plan_run
 from tsuishi.plan.session import Session
-from tsuishi.specs.environment import known_environments, named_environments, open_refusal, select_environments
+from tsuishi.specs.environment import (
+    check_framework,
+    known_environments,
+    named_environments,
+    open_refusal,
+    select_environments,
+)
 
 if TYPE_CHECKING:
     from tsuishi.locking.resolve import Locker, NewLock
@@ -37,7 +43,10 @@ def lock(chain: Chain) -> None:
     if not names:
         known = known_environments(images)
         raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
-    for name, path in named_environments(images, names).items():
+    named = named_environments(images, names)
+    for path in named.values():
+        check_framework(path, chain.session.checkout.workloads)
+    for name, path in named.items():
         write_lock(chain, name, locker(chain, name).resolve(path))
 
 

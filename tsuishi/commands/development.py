@@ -15,7 +15,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.commands import advisories
-from tsuishi.specs.environment import read_environments
+from tsuishi.specs.environment import check_framework, known_environments, read_environment, read_environments
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.vocabulary import vocabulary
 
@@ -73,7 +73,9 @@ def check_specs(checkout: Checkout) -> None:
     """Read every environment, suite and published source. Raises UserError for the first wrong file."""
     from tsuishi.specs.source import check_names, read_sources
 
-    read_environments(checkout.images)
+    for path in known_environments(checkout.images).values():
+        check_framework(path, checkout.workloads)
+        read_environment(path)
     words = vocabulary(checkout.suites)
     published = read_sources(checkout.published, words)
     check_names(checkout.published, published, words)

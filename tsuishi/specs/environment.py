@@ -224,6 +224,14 @@ def read_environment(path: Path) -> Environment:
     return environment.model_copy(update={"pins": pins, "debs": debs})
 
 
+def check_framework(path: Path, workloads: Path) -> None:
+    """Raise UserError where no workload can compute with the framework of images/<name>.toml."""
+    name = toml.load(path, Environment, name=path.stem, pins=(), debs=(), engine="").framework
+    known = {ANY, *(facts.parent.name for facts in (workloads / "frameworks").glob("*/facts.py"))}
+    if name not in known:
+        raise UserError(f"{path}: key 'framework': {unknown('framework', name, known)}; '{ANY}' is for scripts")
+
+
 def _check_promises_are_locked(environment: Environment, pins: tuple[Pin, ...], path: Path) -> None:
     """Raise UserError where the lock contradicts a promise. Otherwise it would fail only after the whole build."""
     locked = {pin.name: pin.version for pin in pins}

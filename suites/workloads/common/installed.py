@@ -5,10 +5,13 @@ import glob
 import importlib
 import os
 import platform
+import re
 import sys
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 OS_RELEASE = "/etc/os-release"
+# A folder or file about a distribution: numpy-1.16.6.dist-info, six-1.16.0-py3.6.egg-info.
+INFORMATION = re.compile(r"([^/]+?)-([0-9][^-/]*)(?:-py[0-9.]+)?\.(?:dist|egg)-info$")
 PACKAGES_PER_EVENT = 40  # at some 50 bytes each, well below the limit of an event
 
 
@@ -17,11 +20,15 @@ def python_version():
 
 
 def versions(*names):
-    """{name: version} of the packages that are installed. A package whose import fails raises its ImportError."""
+    """{name: version} of the packages that are installed. A package whose import fails raises its ImportError.
+
+    The version of a package that does not say its own is that of its distribution, else `unknown`.
+    """
     installed = {}
     for name in names:
         try:
-            installed[name] = importlib.import_module(name).__version__
+            own = getattr(importlib.import_module(name), "__version__", None)
+            installed[name] = own if isinstance(own, str) else python_packages().get(index_name(name), "unknown")
         except ImportError as error:
             if error.name != name:  # the package is there, but broken
                 raise
@@ -60,17 +67,11 @@ def emit(emitter, fact, packages):
 
 
 def python_packages(folders=None):
-    """{name: version} of all distributions on sys.path or in `folders`, names in lower case with '-' (PEP 503)."""
+    """{name: version} of all distributions on sys.path or in `folders`, named as indexes name them."""
     try:
         from importlib.metadata import distributions  # novermin
     except ImportError:  # Python before 3.8
-        import pkg_resources
-
-        named = [
-            (package.project_name, package.version)
-            for folder in (sys.path if folders is None else folders)
-            for package in pkg_resources.find_distributions(folder)
-        ]
+        named = [package for folder in (sys.path if folders is None else folders) for package in found_in(folder)]
     else:
         places = {} if folders is None else {"path": folders}
         named = [(package.metadata["Name"], package.version) for package in distributions(**places)]
@@ -79,8 +80,23 @@ def python_packages(folders=None):
         if not name:  # broken metadata
             continue
         # Python imports the first package of a name on the path.
-        packages.setdefault(name.lower().replace("_", "-").replace(".", "-"), version)
+        packages.setdefault(index_name(name), version)
     return packages
+
+
+def index_name(name):
+    """The name of a package in lower case with '-' (PEP 503)."""
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def found_in(folder):
+    """(name, version) of each distribution in a folder; without setuptools as the names of its folders say it."""
+    try:
+        import pkg_resources
+    except ImportError:
+        paths = glob.glob(os.path.join(glob.escape(folder or "."), "*.*-info"))
+        return [found.groups() for found in map(INFORMATION.search, sorted(paths)) if found]
+    return [(package.project_name, package.version) for package in pkg_resources.find_distributions(folder)]
 
 
 def base_folders():

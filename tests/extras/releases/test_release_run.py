@@ -22,8 +22,9 @@ from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
+from tsuishi.extras.releases.bisection import Bisection
 from tsuishi.extras.releases.release_changes import ReleaseChange
-from tsuishi.extras.releases.release_question import ReleaseQuestion, release_question
+from tsuishi.extras.releases.release_question import ReleaseQuestion, release_question, releases_between
 from tsuishi.extras.releases.release_run import SearchedReleases, measure_search
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -297,3 +298,17 @@ def test_a_full_disk_is_one_line_that_names_how_the_search_goes_on(session: Sess
         f"stopped: {run.path}: No space left on device: free some room, then give the same command with "
         f"`--resume {run.id}`; what was measured is kept"
     )
+
+
+def test_environments_of_any_framework_are_ordered_by_their_dates(tmp_path: Path) -> None:
+    """They promise no release of a framework: a search between two of them would have had a single release."""
+    checkout, settings = tiny_checkout(tmp_path)
+    for name, day in (("late", "2021-05-01"), ("early", "2019-05-01"), ("between", "2020-05-01")):
+        described(checkout, name, "1.0", day)
+        path = checkout.images / f"{name}.toml"
+        path.write_text(path.read_text().replace('framework = "tiny"', 'framework = "any"'))
+        shutil.copy(checkout.images / "tiny.lock", path.with_suffix(".lock"))
+    session = Session(settings, Choice(suites=("bench",)), Screen(), checkout, data_set=None, clock=Clock(None))
+    found = releases_between(session, "early", "late")
+    assert [each.name for each in found] == ["early", "between", "late"]
+    assert Bisection([each.name for each in found]).fewest_trials == 3 * (2 + 3 + 2)

@@ -78,14 +78,15 @@ def releases_between(session: Session, first: str, last: str) -> tuple[Environme
     images = session.checkout.images
     ends = tuple(map(read_environment, named_environments(images, (first, last)).values()))
     _check_ends(session, ends)
-    chosen: dict[str, Environment] = {}
+    # Environments of any framework promise no release: their dates tell them apart.
+    chosen: dict[tuple[str, Version], Environment] = {}
     known = map(read_environment, known_environments(images).values())
     for environment in sorted(known, key=lambda each: (each.name not in (first, last), not each.default, each.name)):
-        if environment.release not in chosen and _lies_between(environment, ends):
+        if _order(environment) not in chosen and _lies_between(environment, ends):
             if why := session.builder.engines.refusal(environment):
                 session.screen.say(f"left out: {environment.name}: {why}")
             else:
-                chosen[environment.release] = environment
+                chosen[_order(environment)] = environment
     return tuple(sorted(chosen.values(), key=_order))
 
 
