@@ -5,6 +5,7 @@ An experiment has
 and, where it needs them,
     possible(request)      raises Unsupported where the case cannot be run (experiments/possible.py)
     read(values)           makes the request from the JSON object; without it, the request is a Request (request.py)
+    OTHER_PROCESS = True   a process of its own computes: facts about the process of run.py say nothing
 """
 
 from common import events  # noqa: I001  first, as its import starts the clock of `t`
@@ -43,9 +44,12 @@ def main(arguments):
         experiment.run(request, emitter)
         if compiled is not None:
             emitter.metric("cuda_compiled_before_mib", compiled, "MiB")
+        flags = {} if getattr(experiment, "OTHER_PROCESS", False) else process.facts()
         loading = cuda_devices.module_loading()
         if loading:
-            emitter.environment(flags={"cuda_module_loading": loading})
+            flags["cuda_module_loading"] = loading
+        if flags:
+            emitter.environment(flags=flags)
         emitter.finished()
         codes.append(0)
     except Exception as error:

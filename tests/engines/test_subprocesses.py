@@ -1,5 +1,6 @@
 """What a workload without a container is started with, and that nothing it starts outlives it, however it ends."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -99,7 +100,13 @@ def test_of_the_users_variables_a_workload_gets_those_that_say_where_cuda_is(
     assert found.keys() - {"PWD", "LC_CTYPE"} == ours | needed.keys()  # bubblewrap and Python set two of their own
     assert {name: found[name] for name in needed} == needed
     assert found["PATH"] == f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"
-    assert ProcessStarter().confinement(PYTHON)["variables"] == sorted(needed, key=[*needed].index)
+    recorded = ProcessStarter().confinement(PYTHON)
+    assert recorded["variables"] == sorted(needed, key=[*needed].index)
+    digest = hashlib.sha256(b"/usr/local/cuda/lib64").hexdigest()[:12]
+    assert (recorded["folders"].keys(), recorded["folders"]["LD_LIBRARY_PATH"]) == (
+        {*needed} - {"CUDA_VISIBLE_DEVICES"},
+        digest,
+    )
 
 
 def test_without_a_sandbox_a_workload_has_a_home_of_its_own_for_as_long_as_it_runs(

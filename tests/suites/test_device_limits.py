@@ -133,7 +133,8 @@ def measured(axes):
     asked = {"experiment": "device_limits", "framework": None, "accelerator": "cpu", "settings": SETTINGS, "case": axes}
     code, texts, errors = entry.run(REAL.workloads, json.dumps(asked))
     assert (code, texts[-1]["event"]) == (0, "finished"), (texts[-1], errors)
-    (facts,) = [text for text in texts if text["event"] == "environment"]
+    facts, of_process = [text for text in texts if text["event"] == "environment"]
+    assert {*of_process["flags"]} >= {"flush_to_zero", "allocator"}
     (metric,) = [text for text in texts if text["event"] == "metric"]
     samples = [text for text in texts if text["event"] == "sample" and text["phase"] == "measure"]
     assert (metric["name"], metric["unit"]) == ("bytes", "B")

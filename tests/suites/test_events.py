@@ -135,7 +135,7 @@ def failure(texts):
 def test_a_workload_that_returns_is_finished(tmp_path):
     code, texts, _ = run_workload(tmp_path, "emitter.metric('seed', request.settings['seed'], '1')")
     assert code == 0
-    assert [event["event"] for event in texts] == ["metric", "finished"]
+    assert [event["event"] for event in texts] == ["metric", "environment", "finished"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The user's variables hold tokens, passwords of proxies, and sockets of agents. V
 would change the measurements.
 """
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ _PASSED = {
     "CUDA_VISIBLE_DEVICES": "which GPUs a scheduler or the user has left to this process",
     "CUDA_DEVICE_ORDER": "how those are counted",
 }
+_DIGITS = 12
 # The variables among them that name folders. A sandbox makes these folders readable.
 _FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 
@@ -60,6 +62,12 @@ def folders() -> list[str]:
     """The folders that the user's variables name."""
     named: Mapping[str, str] = of_user(_FOLDERS)
     return [folder for value in named.values() for folder in value.split(os.pathsep) if Path(folder).is_absolute()]
+
+
+def digests() -> dict[str, str]:
+    """A digest of each of the user's variables that names folders, by its name: the text itself may name a user."""
+    texts = of_user(_FOLDERS).items()
+    return {name: hashlib.sha256(os.fsencode(text)).hexdigest()[:_DIGITS] for name, text in texts}
 
 
 def of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:

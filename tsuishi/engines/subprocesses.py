@@ -154,7 +154,8 @@ class ProcessStarter:
     def confinement(self, python: str) -> dict[str, Any]:
         """The sandbox of workloads and the user's variables that they get, for the environment's record."""
         variables = [*environment_variables.passed(), *self._more_variables]
-        return {"sandbox": sandbox.described(python), "variables": variables}
+        folders = environment_variables.digests()
+        return {"sandbox": sandbox.described(python), "variables": variables, "folders": folders}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         """A child process sees the GPUs that its parent sees. In a sandbox, CUDA cannot make a device file it lacks."""

@@ -53,7 +53,8 @@ class EnvironmentRecord(Record):
     """records/environment-<id>.json: an environment: its spec, its build, and its report about itself.
 
     `family`: of the framework's releases, with the day on which this release appeared.
-    `sandbox` and `variables` are of environments without containers; `image` and `sbom` (CycloneDX) of images.
+    `sandbox`, `variables` and `folders` are of environments without containers; `image` and `sbom` (CycloneDX) of
+    images. `folders`: of the user's variables that name folders, a digest of each value, by the variable's name.
     """
 
     kind: ClassVar = "environment"
@@ -74,6 +75,7 @@ class EnvironmentRecord(Record):
     image: Image | None = None
     sandbox: str | None = None
     variables: list[str] | None = None
+    folders: dict[str, str] | None = None
     python: str | None = None
     versions: dict[str, str] | None = None
     cuda: str | None = None
@@ -105,15 +107,17 @@ def _versions(known: EnvironmentRecord | Facts) -> dict[str, str]:
 class Processor(Record):
     """The CPU of a machine. `usable`: the logical cores that this process may use. `governor`: of its frequency.
 
-    `max_mhz`: the limit that the governor keeps, which a user may lower. `turbo`: whether it may be exceeded.
+    `max_mhz`: the limit that the governor keeps, which a user may lower; `min_mhz` alike. Of cores that differ, a list
+    of all values; an earlier tsuishi asked the first core only. `turbo`: whether the limit may be exceeded.
     """
 
     model: str | None = None
     logical: Count | None = None
     physical: Count | None = None
     usable: Count | None = None
-    governor: str | None = None
-    max_mhz: Number | None = None
+    governor: str | list[str] | None = None
+    max_mhz: Number | list[Number] | None = None
+    min_mhz: Number | list[Number] | None = None
     turbo: bool | None = None
     numa_nodes: Count | None = None
 
@@ -198,6 +202,13 @@ class MachineRecord(Record):
     wsl: bool | None = None
     modules: list[str] | None = None
     huge_pages: str | None = None
+    # Whether a program waits for a huge page.
+    huge_pages_defrag: str | None = None
+    # The libraries of /etc/ld.so.preload, which every program of the host loads: a digest by the name of the file.
+    preloaded: dict[str, str] | None = None
+    # AC or battery.
+    power: str | None = None
+    platform_profile: str | None = None
     # An earlier tsuishi recorded none.
     limits: LimitsRecord | None = None
 

@@ -53,9 +53,16 @@ FACTS = {
     "modules": Fact(mark("modules"), False, "they change paths of libraries; pinned environments bring their own"),
     "cpu.governor": Fact(mark("CPU frequency governor"), False, "a setting, which users compare"),
     "cpu.max_mhz": Fact(mark("CPU frequency limit, MHz"), False, "a setting, which users compare"),
+    "cpu.min_mhz": Fact(mark("lowest CPU frequency, MHz"), False, "a setting, which users compare"),
     "cpu.turbo": Fact(mark("CPU turbo"), False, "a setting, which users compare"),
     "cpu.numa_nodes": Fact(mark("NUMA nodes"), False, "firmware shows the same memory as one node or several"),
     "huge_pages": Fact(mark("transparent huge pages"), False, "a setting, which users compare"),
+    "huge_pages_defrag": Fact(mark("transparent huge pages, defragmentation"), False, "a setting, which users compare"),
+    "preloaded": Fact(
+        mark("libraries of /etc/ld.so.preload"), False, "a setting, which users compare; containers have their own"
+    ),
+    "power": Fact(mark("power supply"), False, "a plug comes and goes"),
+    "platform_profile": Fact(mark("platform profile"), False, "a setting, which users compare"),
     "os": Fact(mark("operating system"), False, "it is updated"),
     "kernel": Fact(mark("kernel"), False, "it is updated"),
     "wsl": Fact(mark("WSL"), False, "the same hardware under another system"),

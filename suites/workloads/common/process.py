@@ -1,7 +1,13 @@
-"""Settings of the process that hold for every experiment; run.py makes them before a framework is imported."""
+"""Settings of the process that hold for every experiment, and facts about it that change its speed.
 
+run.py makes the settings before a framework is imported, and tells the facts after the measurement.
+"""
+
+import contextlib
 import ctypes
+import hashlib
 import os
+import re
 import sys
 
 from common import launch
@@ -10,6 +16,12 @@ from common.events import Unsupported
 # A variable of a process that has started anew with the variables of its case.
 STARTED_ANEW = "TSUISHI_STARTED_ANEW"
 PRELOAD = "LD_PRELOAD"
+# Libraries whose build and settings decide the speed of a program, by the beginning of a file's name.
+LIBRARIES = {
+    "BLAS": re.compile(r"lib(scipy_)?(openblas|mkl_(rt|core)|blis|blas|cblas|flexiblas|atlas|nvpl_blas|armpl)"),
+    "OpenMP": re.compile(r"lib(gomp|iomp5|omp)[-.]"),
+}
+DIGESTED = 1 << 20  # bytes of a library: its tables of symbols and its build id are at its beginning
 
 
 def arrange(settings, framework):
@@ -56,3 +68,43 @@ def check_preloaded(libraries):
         except OSError:
             why = "{}: the dynamic linker did not load {}: is it installed here?".format(PRELOAD, name)
             raise Unsupported(why) from None
+
+
+def facts():
+    """Flags of this process: whether it flushes to zero what is smaller than normal numbers, and its libraries.
+
+    `allocator` is the file that gives it malloc. A library has the name of its file and a digest of the file's length
+    and beginning; `BLAS` and `OpenMP` are there where the process has loaded any.
+    """
+    flags = {"flush_to_zero": sys.float_info.min * 0.5 == 0 or 5e-324 * sys.float_info.max == 0}
+    places = mapped()
+    with contextlib.suppress(AttributeError, TypeError):  # a program without a dynamic linker
+        malloc = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+        flags["allocator"] = next((described(path) for begin, end, path in places if begin <= malloc < end), "unknown")
+    for kind, pattern in LIBRARIES.items():
+        paths = sorted({path for _, _, path in places if pattern.match(os.path.basename(path))}, key=os.path.basename)
+        if paths:
+            flags[kind] = " ".join(map(described, paths))
+    return flags
+
+
+def mapped():
+    """(begin, end, path) of each part of a file in this process."""
+    found = []
+    with open("/proc/self/maps", "rb") as file:
+        for line in file.read().decode("utf-8", "replace").splitlines():
+            fields = line.split(None, 5)
+            if len(fields) == 6 and fields[5].startswith("/"):
+                begin, end = fields[0].split("-")
+                found.append((int(begin, 16), int(end, 16), fields[5]))
+    return found
+
+
+def described(path):
+    """The name of a file without its folder, with a digest of its length and beginning where it can be read."""
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.sha256(str(os.fstat(file.fileno()).st_size).encode() + file.read(DIGESTED)).hexdigest()
+    except OSError:
+        return os.path.basename(path)
+    return "{} {}".format(os.path.basename(path), digest[:12])

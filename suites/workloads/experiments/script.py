@@ -25,6 +25,7 @@ import time
 from common import devices, events, installed, lines, patterns, plausibility
 from common.request import Fields, Request
 
+OTHER_PROCESS = True
 PYTHON = "python"
 PHASE = "script"
 TRACEBACK = "Traceback (most recent call last):"

@@ -110,7 +110,29 @@ def test_how_trials_were_timed_and_what_they_reported_are_suspects(tmp_path: Pat
     assert rows(one, other) == [
         ("timing: multi_gpu_scaling: warm_up_s", "5.0", "0.0"),
         (f"{TORCH}: threads", "2", "1"),
-        (f"{TORCH}: tf32", "not there", "False"),
+    ]
+
+
+def test_settings_of_the_machine_and_folders_of_libraries_are_suspects(tmp_path: Path) -> None:
+    usual = {"preloaded": {}, "power": "AC", "platform_profile": "performance", "huge_pages_defrag": "madvise"}
+    changed = {
+        **{"preloaded": {"libjemalloc.so.2": "0123456789ab"}, "power": "battery"},
+        **{"platform_profile": "low-power", "huge_pages_defrag": "always"},
+    }
+    cores = [{"cpu": {**machine()["cpu"], "governor": each}} for each in ("performance", ["performance", "powersave"])]
+    found = []
+    for name, settings, folders in (("one", {**usual, **cores[0]}, "a"), ("other", {**changed, **cores[1]}, "b")):
+        of = one_trial(tmp_path / name, settings)
+        for id_, record in of.environment_records.items():
+            of.environment_records[id_] = record.model_copy(update={"folders": {"LD_LIBRARY_PATH": folders}})
+        found.append(of)
+    assert rows(*found) == [
+        ("CPU frequency governor", "performance", "performance, powersave"),
+        ("transparent huge pages, defragmentation", "madvise", "always"),
+        ("libraries of /etc/ld.so.preload: libjemalloc.so.2", "not there", "0123456789ab"),
+        ("power supply", "AC", "battery"),
+        ("platform profile", "performance", "low-power"),
+        (f"{TORCH}: LD_LIBRARY_PATH", "digest a", "digest b"),
     ]
 
 
@@ -197,7 +219,13 @@ def test_a_changed_workload_is_named_and_nothing_else_is_blamed(tmp_path: Path) 
     assert re.match(r"the second takes \S+ times as long as the first: one case, host; no interval: ", alike.stdout), (
         alike.stdout
     )
-    assert "their records do not differ: another time, other load, or a cause that no record sees" in alike.stdout
+    why = "another time, other load, or a cause that no record sees"
+    reach = (
+        "records hold the code, how it was timed, the machine and its settings, and the packages, flags and libraries "
+        "of a trial's process; they hold no clock of a CPU, no temperature of it, and no other setting that a program "
+        "reads"
+    )
+    assert alike.stdout.endswith(f"\ntheir records do not differ: {why}; {reach}\n")
 
     differs = invoke(root, "explain", runs["first"], "--beside", runs["changed"])
     rows = differs.stdout.partition("to separate it")[2].strip().splitlines()

@@ -69,18 +69,22 @@ def suspects(
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
     of_each = [{record.name: record for record in of.environment_records.values()} for of in (one, other)]
     passed = {name for of in of_each for record in of.values() for name in record.variables or ()}
-    for first, second in zip(one.machine_records.values(), other.machine_records.values(), strict=False):
-        known = _of_trials(facts(first), passed), _of_trials(facts(second), passed)
-        for name in differing(first, second):
-            how = _MACHINE if makes_another(name) else _SETTING
-            how = _MEASURED if name in _OF_CPUS and CPUS in measured else how
-            label = FACTS[name].label if name in FACTS else name
-            yield from _differ(label, known[0].get(name), known[1].get(name), how)
+    machines = [[each for of_one in of.records_of_machines.values() for each in of_one.values()] for of in (one, other)]
+    known = [[_of_trials(facts(record), passed) for record in records] for records in machines]
+    for name in differing(*machines[0], *machines[1]):
+        how = _MACHINE if makes_another(name) else _SETTING
+        how = _MEASURED if name in _OF_CPUS and CPUS in measured else how
+        label = FACTS[name].label if name in FACTS else name
+        first, second = (_values(each.get(name) for each in of_run) for of_run in known)
+        if first is not None and second is not None:
+            yield from _differ(label, first, second, how)
     for ours_name, theirs_name in pairs:
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured and (ours_name, theirs_name) == chosen else how
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
-        yield from _differ(ours_name, _reported(one, ours_name), _reported(other, theirs_name), _SETTING)
+        reported = _reported(one, ours_name), _reported(other, theirs_name)
+        for name in (name for name in reported[0] if name in reported[1]):
+            yield from _differ(f"{ours_name}: {name}", reported[0][name], reported[1][name], _SETTING)
 
 
 def beside_trials(
@@ -102,6 +106,13 @@ def _of_trials(machine: dict[str, Any], passed: Collection[str]) -> dict[str, An
     """The facts of a machine; of the user's variables only those that trials get."""
     variables = machine.get(_VARIABLES) or {}
     return {**machine, _VARIABLES: {name: value for name, value in variables.items() if name in passed}}
+
+
+def _values(of_records: Iterable[Any]) -> Any:
+    """The value of a fact in the records of a run; of several values a list of texts; None where it is unknown."""
+    values = [value for value in of_records if value is not None]
+    different = [value for place, value in enumerate(values) if value not in values[:place]]
+    return different[0] if len(different) == 1 else [_text(value) for value in different] or None
 
 
 def _reported(of: Evidence, environment: str) -> dict[str, str]:
@@ -148,6 +159,10 @@ def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str)
     for field in _FIELDS:
         of_field = engines if field in of_engines else how
         yield from _differ(f"{one.name}: {field}", getattr(one, field), getattr(other, field), of_field)
+    folders = [record.folders or {} for record in (one, other)]
+    for name in folders[0].keys() & folders[1].keys():
+        first, second = (f"digest {each[name]}" for each in folders)
+        yield from _differ(f"{one.name}: {name}", first, second, how)
     named, rest = ([getattr(record, of) or {} for record in (one, other)] for of in ("versions", "packages"))
     for name in dict.fromkeys((*named[0], *named[1])):
         yield from _differ(f"{one.name}: {name}", named[0].get(name), named[1].get(name), how)
@@ -162,5 +177,11 @@ def _differ(what: str, one: Any, other: Any, how: str) -> Iterator[Suspect]:
         for key in dict.fromkeys((*one, *other)):
             yield from _differ(f"{what}: {key}", one.get(key), other.get(key), how)
     elif one != other:
-        texts = [("not there" if each is None else str(each))[:_LONGEST] for each in (one, other)]
+        texts = [_text(each)[:_LONGEST] for each in (one, other)]
         yield Suspect(what, texts[0], texts[1], how)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "not there" if value is None else str(value)

@@ -38,6 +38,11 @@ from tsuishi.verdicts.evidence import Evidence
 
 # Why the ratio of two runs has no interval.
 _APART = f"no interval: sessions of one program differ, and each run needs {FEWEST_TRIALS} sessions to show by how much"
+# How far records reach.
+_REACH = (
+    "records hold the code, how it was timed, the machine and its settings, and the packages, flags and libraries of a "
+    "trial's process; they hold no clock of a CPU, no temperature of it, and no other setting that a program reads"
+)
 # JSON has no infinity.
 _MOST_FREEDOM = 1e30
 
@@ -94,7 +99,7 @@ def _explain_runs(chain: Chain, folder: Path) -> None:
         *beside_trials(one, other, chosen.case_id, chosen.environments, measured),
     ]
     if not found:
-        say("their records do not differ: another time, other load, or a cause that no record sees")
+        say(f"their records do not differ: another time, other load, or a cause that no record sees; {_REACH}")
         return
     chain.session.screen.table(*SUSPECTS, found)
     if isinstance(asked, str):

@@ -130,6 +130,8 @@ def environment_facts(record: EnvironmentRecord) -> dict[str, Any]:
     """The rows of a column of the table of environments."""
     base, image, none = record.base or BaseRecord(), record.image, t("none")
     versions = ", ".join(f"{name} {version}" for name, version in (record.versions or {}).items())
+    digests = record.folders or {}
+    variables = [f"{name} {digests.get(name, '')}".strip() for name in record.variables or []]
     changes = [t("{used} for {asked}", used=change.used, asked=change.asked) for change in record.substitutions or []]
     return {
         t("title"): record.title,
@@ -139,7 +141,7 @@ def environment_facts(record: EnvironmentRecord) -> dict[str, Any]:
         "cuDNN": record.cudnn or none,
         t("engine"): f"{record.engine} {record.engine_version or ''}".strip(),
         t("sandbox"): record.sandbox or (t("its container") if image else t("not recorded")),
-        t("variables of the user's"): ", ".join(record.variables or []) or none,
+        t("variables of the user's"): ", ".join(variables) or none,
         t("base asked for"): base.reference or none,
         t("base used"): base.used or none,
         t("base digest asked for"): t(base.digest or UNPINNED) if record.base else none,

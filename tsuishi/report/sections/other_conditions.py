@@ -53,7 +53,7 @@ def _of_environment(then: tuple[Evidence, str], now: tuple[Evidence, str]) -> It
     """What differs between an environment in the baseline and in the runs; each side with the environment's label."""
     theirs, ours, facts = _records(*then), _records(*now), descriptions.environment_facts
     yield from _of_facts(descriptions.shared_values(map(facts, theirs)), descriptions.shared_values(map(facts, ours)))
-    yield from _of_facts(reported_facts(*then), reported_facts(*now))
+    yield from _of_facts(reported_facts(*then), reported_facts(*now), only_shared=True)
     packages = [descriptions.shared_values(record.packages or {} for record in side) for side in (theirs, ours)]
     if all(packages):
         yield from _of_facts(packages[0], packages[1])
@@ -67,7 +67,10 @@ def _records(evidence: Evidence, column: str) -> list[EnvironmentRecord]:
 
 
 def reported_facts(evidence: Evidence, column: str) -> dict[str, str]:
-    """What trials report of themselves: flags of the framework, devices, made-up data, and the use of force."""
+    """What trials report of themselves: flags of the framework and of their process, devices, made-up data, force.
+
+    A flag that an earlier tsuishi did not ask for is unknown.
+    """
     trials = evidence.results.trials
     here = (trials["column"] == column).tolist()
     flags = [dict(of_trial) for of_trial, is_here in zip(evidence.results.flags, here, strict=True) if is_here]
@@ -78,7 +81,10 @@ def reported_facts(evidence: Evidence, column: str) -> dict[str, str]:
         "forced": "--force",
     }
     reported = [
-        {names[name]: value for name, value in row.items() if not is_nothing(value) and value != ""}
+        {
+            "--force": t("no"),
+            **{names[name]: value for name, value in row.items() if not is_nothing(value) and value != ""},
+        }
         for row in dict_rows(trials.loc[here, [*names]].drop_duplicates().sort_values([*names]))
     ]
     return descriptions.shared_values((*flags, *reported))
