@@ -4,12 +4,13 @@ Processes with modes, neighbours, environments that differ by session and day, r
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from benchmarks.known_truths import Draw, Random, Trials, difference, terms_of
-from common import timing
+from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Round, Term
 from tsuishi.estimates.samples import _rounding
@@ -17,6 +18,9 @@ from tsuishi.estimates.timed_blocks import TimedBlock, mean_step_s
 from tsuishi.specs.questions import MAIN
 from tsuishi.verdicts import baseline, family
 from tsuishi.verdicts.family import Hypothesis
+
+sys.path.insert(0, str(Checkout().workloads))
+from common import timing
 
 QUESTIONS = 6
 LOOKS = (3, 6, 12)

@@ -207,11 +207,11 @@ def test_the_whole_chain_runs_on_a_cluster_by_its_options(slurm: SlurmCluster, t
     assert limits[0] == "main 5:00"
 
 
-def killed_while_it_submits(root: Path, *behaviours: str) -> RunDirectory:
-    """A run whose submitting process was killed, while two of its trials run and others wait."""
+def killed_while_it_submits(root: Path, *behaviours: str, once: Callable[[], object] | None = None) -> RunDirectory:
+    """A run whose submitting process was killed, while two of its trials run and others wait; or once it is time."""
     make_checkout(root, *behaviours)
     process = submitting(root)
-    wait_for(lambda: started(root, 2), 60)
+    wait_for(once or (lambda: started(root, 2)), 60)
     process.send_signal(signal.SIGKILL)
     process.wait()
     return open_run(root / "results")
@@ -251,8 +251,12 @@ def test_jobs_that_slurm_forgot_are_rows_where_they_had_begun_and_all_their_tria
 
 
 def test_what_squeue_forgot_the_accounts_know(tmp_path: Path, accounting_cluster: SlurmCluster) -> None:
-    slurm = accounting_cluster
-    run = killed_while_it_submits(tmp_path, "short_sleep", "silent_for_long", "ok", "garbage")
+    slurm, long = accounting_cluster, BEHAVIOURS.index("silent_for_long") + 1
+    run = killed_while_it_submits(
+        tmp_path,
+        *("short_sleep", "silent_for_long", "ok", "garbage"),
+        once=lambda: list(tmp_path.glob(f"results/*/trials/.partial-*-d{long}-*/samples.csv")),
+    )
     slurm.command("scancel", f"--user={os.geteuid()}")
     wait_for(lambda: not slurm.command("squeue", "--noheader", "--states=all"), 60)
     resumed = resume(on_slurm(tmp_path), run.id, lambda settings: OnSlurm())

@@ -161,7 +161,7 @@ def test_the_ratio_of_single_sessions_says_why_it_has_no_interval(tmp_path: Path
         found.append(Evidence([made.finish()], (), WORDS))
     one, other = found
     said = two_runs._ratio([*two_runs._shared(one, other, (TORCH, TORCH))], (TORCH, TORCH))
-    apart = "no interval: sessions of one program differ, and each run needs 3 sessions to show by how much"
+    apart = "no interval: a program differs from day to day, and each run needs 3 days to show by how much"
     begin, end = "the second takes 0.500", f"times as long as the first: one case, {TORCH}"
     assert said == f"{begin} {end}; {apart}" if sessions == 1 else re.fullmatch(rf"{begin} \[.*\] {end}", said)
 

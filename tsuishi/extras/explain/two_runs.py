@@ -17,7 +17,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.check import Found
 from tsuishi.commands.report_runs import named_runs
-from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.contrasts import days_of, ratio
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.estimates.steadiness import STEP_TIMES
@@ -37,7 +37,7 @@ from tsuishi.specs.suite import Profile, known_suites
 from tsuishi.verdicts.evidence import Evidence
 
 # Why the ratio of two runs has no interval.
-_APART = f"no interval: sessions of one program differ, and each run needs {FEWEST_TRIALS} sessions to show by how much"
+_APART = f"no interval: a program differs from day to day, and each run needs {FEWEST_TRIALS} days to show by how much"
 # How far records reach.
 _REACH = (
     "records hold the code, how it was timed, the machine and its settings, and the packages, flags and libraries of a "
@@ -169,8 +169,8 @@ def _ratio(shared: list[Shared], pair: tuple[str, str]) -> str:
     by = dict.fromkeys(each.quantity for each in shared if each.quantity not in STEP_TIMES)
     where += f", by {', '.join(by)}" if by else ""
     times = as_ratio(mean_ratio([each.sides for each in shared]))
-    sessions = min(len(term.sessions) for each in shared for term in (each.first, each.second))
-    apart = f"; {_APART}" if times.low is None and sessions < FEWEST_TRIALS else ""
+    days = min(len(days_of(term)) for each in shared for term in (each.first, each.second))
+    apart = f"; {_APART}" if times.low is None and days < FEWEST_TRIALS else ""
     return f"the second takes {ratio_text(times)} times as long as the first: {cases}, {where}{apart}"
 
 
@@ -249,7 +249,7 @@ def _of_settings(
             first=runs[0],
             second=runs[1],
             ratio=both.value,
-            # Runs of few sessions do not say how far sessions differ.
+            # Runs of few days do not say how far days differ.
             error=None if has_no_interval else both.error,
             freedom=min(both.freedom, _MOST_FREEDOM),
         ),
