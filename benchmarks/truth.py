@@ -27,7 +27,7 @@ ANY = 1.0
 
 
 def rows() -> Iterator[Row]:
-    """Every row, in the order of docs/certainty.md."""
+    """Every row, in the order of docs/certainty-figures.md."""
     for cases in (8, 40):
         for trials in (3, 10):
             name = f"1 of {cases} cases scatters 10 times as much, n = {trials}: its interval misses"

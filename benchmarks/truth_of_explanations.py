@@ -24,7 +24,7 @@ _FAULT_DRAWS = 400
 
 
 def rows() -> Iterator[Row]:
-    """Every row, in the order of docs/certainty.md."""
+    """Every row, in the order of docs/certainty-figures.md."""
     for factors in (1, 3, 5, 8):
         for scatter in (0.01, 0.03, 0.10):
             name = f"{factors} setting{'s' * (factors > 1)} of no effect, {_at(scatter)}: a setting is blamed"

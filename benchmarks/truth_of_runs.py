@@ -16,7 +16,7 @@ from tsuishi.results.same_trials import Common
 
 
 def rows() -> Iterator[Row]:
-    """Every row, in the order of docs/certainty.md."""
+    """Every row, in the order of docs/certainty-figures.md."""
     for trials in (3, 10):
         name = f"1 of 8 cases scatters 10 times as much, n = {trials}: its interval misses"
         yield Row(name, 0.05, partial(truths.noisy_case_missed, trials))

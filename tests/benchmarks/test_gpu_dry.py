@@ -1,6 +1,7 @@
 """The kit for a first GPU, run dry with a real PyTorch: the CPU stands for the GPU, and nothing else is made up."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -83,6 +84,25 @@ def test_the_runs_of_the_folder_are_whole(dry: Path, tmp_path: Path) -> None:
     assert {name.rpartition("-")[2] for name in runs} >= {"kit_parity", "kit_limits", "whole"}
     for path in runs.values():
         assert verify(RunDirectory(path), WORDS).is_verified
+
+
+def test_the_whole_run_needs_no_package_that_docs_gpu_says_to_leave_at_home(tmp_path: Path, python: str) -> None:
+    missing = tmp_path / "at home"
+    missing.mkdir()
+    for name in ("vl_convert", "pysequoia", "uv"):
+        (missing / f"{name}.py").write_text(f"raise ModuleNotFoundError('{name} is at home', name='{name}')\n")
+    folder = tmp_path / "kit"
+    arguments = ["--dry", "--minutes", "5", "--steps", "9", "--host-python", python, "--folder", str(folder)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu", *arguments],
+        cwd=REAL.root, env={**os.environ, "PYTHONPATH": str(missing)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr
+    found = results(folder)
+    assert {each["step"] for each in found} == {9}
+    assert {each["outcome"] for each in found} >= {"pass"}
+    assert not [each for each in found if each["outcome"] == "FAIL"]
+    assert (folder / "runs.tar.gz").exists()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tsuishi.verdicts.power import Comparing, detectable_ratio, share_found
 
 # A scatter that varies between cases, its logarithm by 0.5, has a mean square above that of its middle.
 POOLED = math.exp(0.5**2)
-# The shares of docs/certainty.md ("What is found"): by true ratio and scatter, at 3, 6 and 12 trials.
+# The shares of docs/certainty.md ("What it costs"): by true ratio and scatter, at 3, 6 and 12 trials.
 TABLE = {
     (2.0, 0.03): (1.0, 1.0, 1.0),
     (2.0, 0.1): (0.73, 0.98, 1.0),

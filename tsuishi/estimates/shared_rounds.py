@@ -1,4 +1,4 @@
-"""What the trials of a round have in common (docs/certainty.md, "Rounds").
+"""What the trials of a round have in common (docs/certainty.md).
 
 A slow minute of the machine makes all trials of a round longer, in every environment. It cancels in ratios within
 rounds, so it is taken out of their error: values are the sum of a cell's mean, of a part that all cells of a round
