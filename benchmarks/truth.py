@@ -121,6 +121,9 @@ def _of_unusual_machines() -> Iterator[Row]:
         yield Row(
             f"6 questions on 3 shared days; environments differ by day, {100 * of_day:g} %: a false word", main, word
         )
+    modes_on_days = unusual_truths.slower_than_baseline(0.003, 3, modes=0.1)
+    name = "10 cases, half of the processes 10 % slower: a baseline of 3 days of a trial, slower"
+    yield Row(name, 0.05, modes_on_days)
     for of_day in (0.01, 0.03):
         percent = f"10 cases, days scatter by {100 * of_day:g} %"
         for calls in (3, 6):
@@ -171,7 +174,7 @@ def faults() -> Iterator[Fault]:
     yield Fault("three trials show all", modes, (("benchmarks.known_truths.of_few_trials", unusual_truths.nothing),))
     of_day = Row("environments differ by 1 %", 0.025, unusual_truths.false_word(unusual_truths.by_session(0.01), (6,)))
     yield Fault("all days are alike", of_day, (("tsuishi.estimates.unseen.OF_DAY", 0.0),))
-    calls = Row("calls of a day", 0.0, unusual_truths.slower_than_baseline(0.03, 1, 3))
+    calls = Row("calls of a day", 0.0, unusual_truths.slower_than_baseline(0.03, 1, 12))
     of_days = ("tsuishi.estimates.contrasts.days_of", "tsuishi.verdicts.baseline.days_of")
     yield Fault("a call is a day", calls, tuple((name, unusual_truths.calls_as_days) for name in of_days))
     printed = Row("printed numbers", 0.05, unusual_truths.rounded_missed((12.3, 12.7), 1.0, 6))

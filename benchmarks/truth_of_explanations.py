@@ -57,13 +57,13 @@ def rows() -> Iterator[Row]:
 def faults() -> Iterator[Fault]:
     """A fault for each kind of bound."""
     alone = (("tsuishi.extras.explain.design.ERROR", 0.05 * 14),)  # the bars of five settings
-    nothing, planted = Row("5 settings of no effect", 0.05, blamed(5, {}, 0.03)), {"a": 1.2}
+    nothing, planted = Row("8 settings of no effect", 0.05, blamed(8, {}, 0.10)), {"a": 1.2}
     of_remainder = (("tsuishi.extras.explain.design._remainder", _of_my_end),)
     halved = (("tsuishi.extras.explain.design._sum", _halved),)
     each_look = (("benchmarks.truth_of_explanations.share_of_look", lambda trials: 1.0),)
     never = (("tsuishi.extras.explain.design.ERROR", 0.0),)
     yield Fault("each bar at 5 %", nothing, alone)
-    yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, planted, 0.03)), alone)
+    yield Fault("each bar at 5 %, intervals", Row("5 settings", 0.05, missed(5, planted, 0.10)), alone)
     of_looks = Row("1 setting of no effect", 0.05, missed(1, {}, 0.10, looks=tuple(range(LOOKS[0], LOOKS[-1] + 1))))
     yield Fault("a look after each round, each with the whole error", of_looks, each_look)
     of_reports = Row("10 explanations", 0.05, blamed_in_reports(10, 1))

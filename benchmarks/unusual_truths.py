@@ -132,10 +132,10 @@ def slow_on_days(of_day: float, days: int = 3, trials: int = 3) -> Draw:
     return draw
 
 
-def slower_than_baseline(of_day: float, days: int, calls: int = 1) -> Draw:
+def slower_than_baseline(of_day: float, days: int, calls: int = 1, modes: float = 0.0) -> Draw:
     """A baseline says of one of ten equal cases that it became slower; on each day all cases are slower or faster.
 
-    calls: that measure one after the other on each day.
+    calls: that measure one after the other on each day. modes: half of the processes take so much longer.
     """
 
     def side(random: Random, name: str) -> dict[str, Term]:
@@ -144,7 +144,12 @@ def slower_than_baseline(of_day: float, days: int, calls: int = 1) -> Draw:
         for day, shift in enumerate(random.normal(0, of_day, days)):
             rounds += [Round(f"{name} {day} {call}", len(rounds) + call, f"{name} {day}") for call in range(calls)]
             of_calls += [shift] * calls
-        values = {str(case): np.exp(random.normal(of_calls, 0.003)).tolist() for case in range(10)}
+        values = {
+            str(case): np.exp(
+                random.normal(of_calls, 0.003) + random.integers(0, 2, len(of_calls)) * math.log1p(modes)
+            ).tolist()
+            for case in range(10)
+        }
         return terms_of({"a": values}, rounds)["a"]
 
     def draw(random: Random) -> bool:
@@ -172,9 +177,7 @@ def rounded_missed(true: tuple[float, float], step: float, trials: int) -> Draw:
         }
         terms = terms_of(values)
         of, to = (
-            terms[side]["0"]._replace(
-                rounding=-math.log1p(-max(_rounding(values[side]["0"], value) for value in values[side]["0"]))
-            )
+            terms[side]["0"]._replace(rounding=-math.log1p(-_rounding(values[side]["0"]) / min(values[side]["0"])))
             for side in SIDES
         )
         interval = ratio(of, to).interval()

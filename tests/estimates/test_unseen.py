@@ -70,7 +70,7 @@ def test_a_time_that_is_compared_with_nothing_is_of_its_session() -> None:
     assert contrast([(1.0, term("a"))]).unseen == 0
 
 
-@pytest.mark.parametrize(("days", "freedom"), [("ttt", 2.0), ("twt", 2.0), ("twf", 2.0)])
+@pytest.mark.parametrize(("days", "freedom"), [("ttt", 2.0), ("twt", 2.0), ("twf", 6.0)])
 def test_three_days_count_as_three_trials_of_environments_and_three_calls_of_a_day_do_not(
     days: str, freedom: float
 ) -> None:

@@ -23,7 +23,7 @@ def test_reports_on_run_folders_are_wrong_no_more_often_than_claimed(capsys: pyt
 def test_verdicts_at_the_edges_are_false_no_more_often_than_claimed(capsys: pytest.CaptureFixture[str]) -> None:
     """And they would be, if each claim had 5 % of its own."""
     every = list(verdict_grid.rows())
-    edge = next(row for row in every if row.name.startswith("a ratio at the edge of its direction, scatter 3 %, 4 "))
+    edge = next(row for row in every if row.name.startswith("a ratio at the edge of its direction, scatter 10 %, 4 "))
     alone = Fault("each claim at 5 %", edge, (("tsuishi.verdicts.family.decide", each_alone),))
     assert broken(every, [alone], 100, 200, processes=2) == 0, capsys.readouterr().out
 

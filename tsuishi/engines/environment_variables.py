@@ -65,9 +65,12 @@ def folders() -> list[str]:
 
 
 def digests() -> dict[str, str]:
-    """A digest of each of the user's variables that names folders, by its name: the text itself may name a user."""
-    texts = of_user(_FOLDERS).items()
-    return {name: hashlib.sha256(os.fsencode(text)).hexdigest()[:_DIGITS] for name, text in texts}
+    """A digest of each of the user's variables that names folders, by its name: the text itself may name a user.
+
+    The home folder is `~` in it: else a list of names would find the user's.
+    """
+    texts = {name: text.replace(str(Path.home()), "~") for name, text in of_user(_FOLDERS).items()}
+    return {name: hashlib.sha256(os.fsencode(text)).hexdigest()[:_DIGITS] for name, text in texts.items()}
 
 
 def of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:

@@ -1,16 +1,18 @@
-"""Weighted sums of means over trials: what rounds share cancels, and sessions count where they have to."""
+"""Weighted sums of means over trials: what rounds share cancels, and days count where they have to."""
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, even_walk
-from tsuishi.estimates.unseen import by_environments, is_left, rounding_of, unseen_variance
+from tsuishi.estimates.unseen import by_environments, by_modes, is_left, rounding_of, unseen_variance
 from tsuishi.estimates.variances import Pool, pool
 
 # Within an environment, days count as trials where their error is above this share of the trials' error. Three days say
 # little of their own scatter: where cases differ between days, intervals of 95 % miss up to 8 % at 1, and at most 5 %
 # at this value.
 _SUSPECT = 0.7
+# What is assumed of the days of an environment weighs as so many degrees of freedom.
+_USUAL_DAYS = 4.0
 # So much of the largest of its parts is a sum, or its error, that is 0 but for rounding.
 _ROUNDING = 1e-12
 
@@ -34,11 +36,11 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     of_trials = _sum(
         [pair for group in compared for pair in group or ()] + [pair for pair in terms if not pair[1].sessions]
     )
-    if of_days and of_trials.error is not None:
-        suspect = 0.0 if by_environments(terms) and not is_left(weight for weight, _ in terms) else _SUSPECT
-        if (of_days.error or 0.0) > suspect * of_trials.error:
-            return of_days
-    return of_trials
+    if of_days is None or of_trials.error is None:
+        return of_trials
+    if by_environments(terms) and not is_left(weight for weight, _ in terms):
+        return _with_usual_days(of_days, of_trials, terms)
+    return of_days if (of_days.error or 0.0) > _SUSPECT * of_trials.error else of_trials
 
 
 def _in_sessions(terms: Iterable[tuple[float, Term]]) -> list[list[tuple[float, Term]]]:
@@ -133,7 +135,19 @@ def _sum_over_days(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast |
                 variances.append((weight**2 * term.prediction.variance, term.prediction.freedom))
     total, freedom = _summed(variances)
     terms = [pair for group in groups for pair in group]
-    return Contrast(value, math.sqrt(total), freedom, rounding=rounding_of(terms))
+    return Contrast(value, math.sqrt(total), freedom, math.sqrt(by_modes(terms)), rounding_of(terms))
+
+
+def _with_usual_days(of_days: Contrast, of_trials: Contrast, terms: Sequence[tuple[float, Term]]) -> Contrast:
+    """A comparison of environments by its days, whose variance is moderated by that which is assumed of days.
+
+    Three days say little of their own scatter: alone, they would take away what a first day found.
+    """
+    assert of_trials.error is not None
+    usual = by_environments(terms) + of_trials.error**2
+    error, freedom = of_days.error or 0.0, of_days.freedom
+    variance = (_USUAL_DAYS * usual + freedom * error**2) / (_USUAL_DAYS + freedom)
+    return of_days._replace(error=math.sqrt(variance), freedom=_USUAL_DAYS + freedom)
 
 
 def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:

@@ -63,7 +63,7 @@ class Term(NamedTuple):
     single trial. `prediction`: the variance of the errors of predictions, where the trials are too short to have
     measured their values; more trials do not make it less. `walk`: the weight of each round in a mean of logarithms,
     as a machine changes all steps of a round alike; empty for other means. `unseen`: the variance of the mean by modes
-    of processes, which few trials do not show. `environment`: of a time, which an environment changes by session; empty
+    of processes, which few trials do not show. `environment`: of a time, which an environment changes by day; empty
     for others. `rounding`: the most by which the mean is wrong because its values were rounded.
     """
 

@@ -29,8 +29,8 @@ _EXACT = ("", "1", "B")
 def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFrame:
     """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived, rounding.
 
-    `rounding`: the most by which the value is wrong because it was rounded, as a share of it: a trial may have read a
-    number that a program printed.
+    `rounding`: the most by which the value is wrong because it was rounded, in its unit: a trial may have read a number
+    that a program printed.
 
     `epochs`: by case id, the whole training of the cases that a source trained.
     """
@@ -53,7 +53,7 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
         estimates += energy_estimates(blocks, trial.energy_j)
         rows = [(*estimate, units(estimate.quantity), 0.0) for estimate in estimates]
         rows += [
-            (quantity, value, None, None, 1, False, unit, _rounding(several, value) if unit not in _EXACT else 0.0)
+            (quantity, value, None, None, 1, False, unit, _rounding(several) if unit not in _EXACT else 0.0)
             for name, (several, unit) in reported.items()
             for quantity, value in of_suite.of_metric(name, several).items()
         ]
@@ -66,14 +66,14 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived", "rounding"]])
 
 
-def _rounding(printed: Sequence[float], value: float) -> float:
-    """Half a unit of the last digit of printed numbers, as a share of a value that they give.
+def _rounding(printed: Sequence[float]) -> float:
+    """Half a unit of the last digit of printed numbers.
 
-    >>> _rounding([2.4, 2.5], 2.5), _rounding([20.0, 31.0], 20.0), _rounding([0.0], 0.0)
-    (0.02, 0.025, 0.0)
+    >>> _rounding([2.4, 2.55]), _rounding([20.0, 31.0])
+    (0.005, 0.5)
     """
     digits = max(len(f"{number:.12f}".rstrip("0").partition(".")[2]) for number in printed)
-    return 0.5 * 10**-digits / abs(value) if value else 0.0
+    return float(0.5 * 10**-digits)
 
 
 def _takes_no_image_twice(metrics: dict[str, float]) -> bool:

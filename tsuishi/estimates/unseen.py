@@ -74,8 +74,12 @@ def unseen_variance(terms: Weighted) -> float:
     """The variance of a weighted sum of means by all errors that trials do not show; 0 where nothing is compared."""
     if is_left(weight for weight, _ in terms):
         return 0.0
-    by_modes = math.fsum(weight**2 * term.unseen for weight, term in terms)
-    return by_modes + between_rounds(terms) + by_environments(terms)
+    return by_modes(terms) + between_rounds(terms) + by_environments(terms)
+
+
+def by_modes(terms: Weighted) -> float:
+    """The variance by modes of processes, which few trials may have missed."""
+    return math.fsum(weight**2 * term.unseen for weight, term in terms)
 
 
 def between_rounds(terms: Weighted) -> float:

@@ -61,11 +61,12 @@ def _os_name() -> str:
 def preloaded(preload: Path = _PRELOAD) -> dict[str, str]:
     """The libraries of ld.so.preload: a digest by the name of the file; its folder may name a user."""
     try:
-        paths = preload.read_text(encoding="utf-8").replace(":", " ").split()
+        lines = preload.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
     found = {}
-    for path in map(Path, paths):
+    words = " ".join(line.partition("#")[0] for line in lines).replace(":", " ").split()
+    for path in map(Path, words):
         try:
             found[path.name] = sha256_of(path)[:_DIGITS]
         except OSError:

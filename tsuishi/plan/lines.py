@@ -78,11 +78,11 @@ def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatte
     def place(cell: MatrixCell) -> tuple[str, str]:
         return cell.environment, outlined.matrix.first[cell].case.suite
 
-    judged = sum(question.compares or bool(question.claim) for question in outlined.asked)
+    judged = sum(question.kind != "measurement" for question in outlined.asked)
     cells = min(len(side) for question in comparisons for side in (question.of, question.to))
     measured = Counter(map(place, {trial.cell for trial in outlined.trials}))
     beside = min(measured[place(cell)] for question in comparisons for cell in question.cells)
-    of_environments = all(question.kind == "environments" for question in comparisons)
+    of_environments = any(question.kind == "environments" for question in comparisons)
     device = (
         "gpu"
         if all(outlined.matrix.first[cell].accelerator != "cpu" for question in comparisons for cell in question.cells)

@@ -20,6 +20,9 @@ _UNIT_SUFFIXES = {
     **{"_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"},
 }
 
+# Units of time, as people write them.
+_TIMES = frozenset(("s", "ms", "us", "µs", "μs", "ns", "min", "h", "sec", "second", "seconds"))
+
 # What a label says of a number that a script printed, by language.
 _AS_PRINTED = {"en": ", as printed by the script", "ja": "（スクリプトの出力による）"}
 
@@ -115,3 +118,22 @@ def unknown_quantity(name: str) -> Quantity:
 def imbalance(loads: Sequence[float]) -> float:
     """(largest - smallest) / mean of the loads of GPUs; 0 where the loads are equal, or all GPUs are idle."""
     return (max(loads) - min(loads)) * len(loads) / sum(loads) if sum(loads) else 0.0
+
+
+def is_unit_of_rate(unit: str) -> bool:
+    """Whether more of a quantity is faster: its unit is something per time.
+
+    >>> [is_unit_of_rate(unit) for unit in ("images/s", "ms", "s/image", "tokens/min")]
+    [True, False, False, True]
+    """
+    counted, per, time = unit.rpartition("/")
+    return bool(per) and time in _TIMES and counted not in _TIMES
+
+
+def is_unit_of_pace(unit: str) -> bool:
+    """Whether the unit is that of a time, a time per something, or a rate.
+
+    >>> [is_unit_of_pace(unit) for unit in ("images/s", "ms/step", "MiB", "1")]
+    [True, True, False, False]
+    """
+    return unit.partition("/")[0] in _TIMES or is_unit_of_rate(unit)

@@ -75,8 +75,8 @@ def hypothesis(answer: Answer) -> Hypothesis | None:
 
     That of an explanation has no p value: its headline is held to the level that the family leaves to it.
 
-    A ratio without an interval decides nothing. That sides are alike is not said at the first look: three trials do not
-    show what else the sides do.
+    A ratio without an interval decides nothing. That sides are alike is not said at the first look: three trials may
+    all be of one kind.
     """
     if not answer.asked.compares:
         return Hypothesis(PValues(1.0, 1.0, 1.0), answer.trials) if answer.asked.kind == "explanation" else None

@@ -25,7 +25,7 @@ from tsuishi.specs.checkable import numbers_by_network
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.printed_table import Asked
-from tsuishi.specs.quantities import MOST_OF_OTHERS
+from tsuishi.specs.quantities import MOST_OF_OTHERS, is_unit_of_pace
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
@@ -285,7 +285,7 @@ class Evidence:
         return {key: errors[key[2]] for key in keys}
 
     def _with_more_errors(self, terms: Terms) -> Terms:
-        """The terms with errors that the scatter of trials does not show: of predictions, and by other programs."""
+        """The terms with all errors that the scatter of trials does not show."""
         known = self._predictions
         predicted = {key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}
         terms = {**terms, **predicted}
@@ -307,7 +307,8 @@ class Evidence:
     def _on_gpu(self) -> frozenset[tuple[str, str]]:
         """The cases that computed on a GPU, by case id and environment."""
         rows = ok_rows(self.results.trials)[["case_id", "column", "device"]]
-        return frozenset((row.case_id, row.column) for row in named_rows(rows[rows["device"] != "cpu"]))
+        reported = rows[~rows["device"].fillna("").isin(["", "cpu"])]
+        return frozenset((row.case_id, row.column) for row in named_rows(reported))
 
     @cached_property
     def _seen(self) -> dict[tuple[str, str], float]:
@@ -315,18 +316,20 @@ class Evidence:
 
     @cached_property
     def _roundings(self) -> dict[tuple[str, str, str], float]:
-        """The largest rounding of a trial's value, as a share of it, by the keys of the terms that have any."""
-        names = ["case_id", "column", "quantity"]
-        rounded = self.estimates[self.estimates["rounding"] > 0]
-        largest: dict[tuple[str, str, str], float] = {}
-        for *key, share in zip(*(rounded[name].tolist() for name in (*names, "rounding")), strict=True):
-            place = str(key[0]), str(key[1]), str(key[2])
-            largest[place] = max(share, largest.get(place, 0.0))
-        return {key: -math.log1p(-min(share, 0.5)) for key, share in largest.items()}
+        """The rounding of the values of a case, as a share of the smallest, by the keys of the terms that have any.
+
+        Half a unit is the smallest of all trials: a program that prints two digits prints 0.5 for 0.50.
+        """
+        names = ("case_id", "column", "quantity", "rounding", "value")
+        rounded = self.estimates[(self.estimates["rounding"] > 0) & (self.estimates["value"] > 0)]
+        known: dict[tuple[str, str, str], tuple[float, float]] = {}
+        for case_id, column, quantity, half, value in zip(*(rounded[name].tolist() for name in names), strict=True):
+            halves, values = known.get((case_id, column, quantity), (half, value))
+            known[case_id, column, quantity] = min(half, halves), min(value, values)
+        return {key: -math.log1p(-min(half / value, 0.5)) for key, (half, value) in known.items()}
 
     def _is_of_time(self, quantity: str) -> bool:
-        unit = self.words.quantity(quantity).unit
-        return unit == "s" or unit.endswith("/s")
+        return is_unit_of_pace(self.words.quantity(quantity).unit)
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""

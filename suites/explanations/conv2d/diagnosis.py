@@ -74,8 +74,9 @@ def in_short(measured: Observations, step: Step | None) -> str:
         return t("Fewer than two numbers of towers were measured with constants: there is nothing to explain yet.")
     if step is None:
         return _without_step(measured)
-    in_vain = _in_vain(measured) if is_folding(measured, step) else ""
-    return prose([_where(measured, step), cause(measured, step), in_vain])
+    gone = gone_without_folding(measured, step)
+    in_vain = _in_vain(measured) if is_folding(measured, step, gone) else ""
+    return prose([_where(measured, step), cause(measured, step, gone), in_vain])
 
 
 def _where(measured: Observations, step: Step) -> str:
@@ -92,18 +93,18 @@ def _where(measured: Observations, step: Step) -> str:
     return t("Later runs become faster {step}. First runs: {seconds}.", step=step, seconds=seconds)
 
 
-def is_folding(measured: Observations, step: Step) -> bool:
-    """Whether the step comes from constant folding and from nothing else."""
-    return bool(folded_only_above(measured, step) and gone_without_folding(measured, step))
+def is_folding(measured: Observations, step: Step, gone: bool | None) -> bool:
+    """Whether the step comes from constant folding and from nothing else. gone: see gone_without_folding."""
+    return bool(folded_only_above(measured, step) and gone)
 
 
-def cause(measured: Observations, step: Step) -> str:
+def cause(measured: Observations, step: Step, gone: bool | None) -> str:
     """Whether the step comes from constant folding: then two statements have to be true."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
     reasons = {
         t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
-        t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step),
+        t(_GONE_WITHOUT_FOLDING): gone,
     }
     if all(reasons.values()):
         return t(

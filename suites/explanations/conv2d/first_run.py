@@ -1,5 +1,7 @@
 """First runs beside later runs, and beside first runs on a device that has done something before."""
 
+from typing import Any
+
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.parts.compared_times import compared
 
@@ -55,7 +57,7 @@ def about_start(measured: Observations) -> str:
     return prose([*filter(None, sentences), _recurs(measured), *missing])
 
 
-def _first_runs(measured: Observations, axes: dict[str, str], done: str) -> str:
+def _first_runs(measured: Observations, axes: dict[str, Any], done: str) -> str:
     """The times of first runs with these axes, beside those of the base case; empty without measurements."""
     counts = [*measured.by_towers("first_run_s", **axes)]
     pairs = {

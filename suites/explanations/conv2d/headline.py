@@ -6,6 +6,7 @@ from typing import Any
 from tsuishi.base.language import t
 from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
+from tsuishi.specs.questions import look_at
 
 from .diagnosis import cause, is_folding
 from .observations import Observations
@@ -20,7 +21,9 @@ def headline(measured: Observations, level: float) -> Headline | None:
     step = the_step(measured)
     if step is None:
         return None
-    slow, fast = (measured.timed(step.quantity, devices=count) for count in (step.below, step.above))
+    sides = [measured.timed(step.quantity, devices=count) for count in (step.below, step.above)]
+    look = look_at(min((side.term.trials for side in sides if side and side.term), default=0))
+    slow, fast = (measured.timed(step.quantity, first=look, devices=count) for count in (step.below, step.above))
     several = sum(max(0, len(measured.by_towers(quantity)) - 1) for quantity in QUANTITIES)
     confidence = 1 - level / max(1, several)
     interval = slow.over(fast).interval(confidence) if slow and fast else None
@@ -28,13 +31,14 @@ def headline(measured: Observations, level: float) -> Headline | None:
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
     fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}
     title = _title(step, sure, **fields)
-    why = cause(measured, step)
-    if is_folding(measured, step) and gone_without_folding(measured, step, confidence):
+    gone = gone_without_folding(measured, step, confidence, look)
+    why = cause(measured, step, gone)
+    if is_folding(measured, step, gone):
         title = t("{finding}: this is constant folding", finding=title)
         why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
     points = tuple(_points(measured, step))
     caption = t("Trials by number of towers, log scale.")
-    return Headline(title, why, sure, least, measured.most_trials, step.quantity, t("towers"), points, caption)
+    return Headline(title, why, sure, least, look or measured.most_trials, step.quantity, t("towers"), points, caption)
 
 
 def _title(step: Step, sure: bool, **fields: Any) -> str:

@@ -79,7 +79,7 @@ class Observations:
         self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         self._outcomes = outcomes
-        self._terms = evidence.terms
+        self._evidence = evidence
         # Without SciPy's trials, which always run on the CPU.
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
@@ -104,12 +104,13 @@ class Observations:
         row = self._rows.get((self._key({**self.base, **axes}), quantity))
         return None if row is None else float(row.estimate)
 
-    def timed(self, quantity: str, **axes: Any) -> Timed | None:
-        """The estimate of a case with its term; None where it was not measured."""
+    def timed(self, quantity: str, *, first: int = 0, **axes: Any) -> Timed | None:
+        """The estimate of a case with its term, of its first so many trials, or of all; None: it was not measured."""
         row = self._rows.get((self._key({**self.base, **axes}), quantity))
         if row is None:
             return None
-        return Timed(float(row.estimate), self._terms.get((row.case_id, row.column, quantity)))
+        terms = self._evidence.terms_of_first(first) if first else self._evidence.terms
+        return Timed(float(row.estimate), terms.get((row.case_id, row.column, quantity)))
 
     def spread(self, quantity: str, **axes: Any) -> tuple[float, float] | None:
         """The smallest and the largest trial, or the quartiles of a single trial; None without a spread."""

@@ -89,10 +89,15 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
-def gone_without_folding(measured: Observations, step: Step, confidence: float = CONFIDENCE) -> bool | None:
-    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it."""
-    slow = measured.timed(step.quantity, devices=step.below)
-    without = measured.timed(step.quantity, devices=step.above, graph_optimizers="no_folding")
+def gone_without_folding(
+    measured: Observations, step: Step, confidence: float = CONFIDENCE, first: int = 0
+) -> bool | None:
+    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it.
+
+    first: by so many first trials; 0: by all.
+    """
+    slow = measured.timed(step.quantity, first=first, devices=step.below)
+    without = measured.timed(step.quantity, first=first, devices=step.above, graph_optimizers="no_folding")
     if slow is None or without is None:
         return None
     logarithm, least = slow.over(without), math.log(STEP * step.above / step.below)

@@ -77,8 +77,11 @@ def facts():
     and beginning; `BLAS` and `OpenMP` are there where the process has loaded any.
     """
     flags = {"flush_to_zero": sys.float_info.min * 0.5 == 0 or 5e-324 * sys.float_info.max == 0}
-    places = mapped()
-    with contextlib.suppress(AttributeError, TypeError):  # a program without a dynamic linker
+    try:
+        places = mapped()
+    except (OSError, ValueError):  # a system that hides it
+        return flags
+    with contextlib.suppress(AttributeError, TypeError, OSError):  # a program without a dynamic linker
         malloc = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
         flags["allocator"] = next((described(path) for begin, end, path in places if begin <= malloc < end), "unknown")
     for kind, pattern in LIBRARIES.items():

@@ -1,4 +1,4 @@
-"""Runs against their baseline: by sessions, as a family, on made-up runs with a known truth."""
+"""Runs against their baseline: by days, as a family, on made-up runs with a known truth."""
 
 from pathlib import Path
 from typing import Any

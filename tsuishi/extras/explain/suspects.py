@@ -63,7 +63,9 @@ def suspects(
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
-    yield from _differ("timing", timing_settings(one), timing_settings(other), _SETTING)
+    timings = timing_settings(one), timing_settings(other)
+    for name in (name for name in timings[0] if name in timings[1]):
+        yield from _differ(f"timing: {name}", timings[0][name], timings[1][name], _SETTING)
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
@@ -112,7 +114,7 @@ def _values(of_records: Iterable[Any]) -> Any:
     """The value of a fact in the records of a run; of several values a list of texts; None where it is unknown."""
     values = [value for value in of_records if value is not None]
     different = [value for place, value in enumerate(values) if value not in values[:place]]
-    return different[0] if len(different) == 1 else [_text(value) for value in different] or None
+    return different[0] if len(different) == 1 else sorted(_text(value) for value in different) or None
 
 
 def _reported(of: Evidence, environment: str) -> dict[str, str]:

@@ -87,9 +87,7 @@ TABLES: Tables = {
         Column("low", "number", "lower quartile of the blocks"),
         Column("high", "number", "upper quartile of the blocks"),
         *(BLOCKS, DERIVED),
-        Column(
-            "rounding", "number", "the most by which the value is wrong, as printed numbers are rounded: a share of it"
-        ),
+        Column("rounding", "number", "half a unit of the last digit of printed numbers, in the unit of the value"),
     ),
 }
 

@@ -130,7 +130,7 @@ class Questions:
         level = answer.decision.level if answer.decision else 0.0
         ratio, (of, to) = as_ratio(logarithm, level), self.sides(answer)
         what = label(asked.quantity)
-        if ratio.low is None and (others := self._beside(answer)):
+        if logarithm.error is None and (others := self._beside(answer)):
             return t(
                 "no ratio: other programs took up to {percent} % of the cores beside its trials, and single trials "
                 "then differ by chance",

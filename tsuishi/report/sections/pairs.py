@@ -9,6 +9,7 @@ from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of
+from tsuishi.specs import quantities
 from tsuishi.specs.questions import look_at
 from tsuishi.verdicts.evidence import Evidence
 
@@ -16,8 +17,6 @@ from tsuishi.verdicts.evidence import Evidence
 # quantities of the first group of which it has a quantity. After these groups come the times and rates that questions
 # of its suite ask for, then all times and rates that its suite has.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
-# Units of time, as people write them.
-_TIMES = frozenset(("s", "ms", "us", "µs", "μs", "ns", "min", "h", "sec", "second", "seconds"))
 
 
 class Matchup:
@@ -88,13 +87,12 @@ def _at_look(evidence: Evidence, matchup: Matchup, case_id: str) -> dict[str, Te
 
 def is_rate(quantity: str) -> bool:
     """Whether more of a quantity is faster: its unit is something per time."""
-    counted, per, time = unit_of(quantity).rpartition("/")
-    return bool(per) and time in _TIMES and counted not in _TIMES
+    return quantities.is_unit_of_rate(unit_of(quantity))
 
 
 def is_pace(quantity: str) -> bool:
     """Whether a quantity is a time, a time per something, or a rate."""
-    return unit_of(quantity).partition("/")[0] in _TIMES or is_rate(quantity)
+    return quantities.is_unit_of_pace(unit_of(quantity))
 
 
 def _matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
