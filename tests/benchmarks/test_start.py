@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 # What asks each for the least.
 LEAST = {
+    "equal_programs": ["--reports", "1"],
     "find_simulated": ["--searches", "1"],
     "long_texts": ["--only", "expressions"],
     "readers": ["--examples", "2"],

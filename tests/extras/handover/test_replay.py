@@ -48,7 +48,7 @@ def test_an_archive_is_measured_again_and_reported_side_by_side(measured: tuple[
     assert [entry["settings"] for entry in again["plan"]] == [entry["settings"] for entry in original["plan"]]  # type: ignore[attr-defined]
     page = markdown_of(root / "reports" / "out" / "both")
     assert "host, replayed" in page
-    assert "sessions: 1 there and 1 here; an interval needs 3 on each side" in page
+    assert "days: 1 there and 1 here; an interval needs 3 on each side" in page
     (row,) = table_of(root / "reports" / "out" / "both", "replayed")
     assert (row["environment"], row["reference"], row["cases"]) == ("host, replayed", "host", "1")
     assert float(row["ratio"]) > 0

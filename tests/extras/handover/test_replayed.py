@@ -65,7 +65,7 @@ def test_how_fast_a_replay_is_says_a_sentence_without_an_interval(tmp_path: Path
     assert row["ratio"] == pytest.approx(0.1 / seconds)
     assert row["environment"].endswith(", replayed")
     sentence = said.format(here=row["environment"], there=row["reference"])
-    why = "sessions: 1 there and 1 here; an interval needs 3 on each side."
+    why = "days: 1 there and 1 here; an interval needs 3 on each side."
     assert f"{sentence}numbers compared: 1; {why}" in text_of(view)
 
 
@@ -80,7 +80,7 @@ def test_three_sessions_on_each_side_give_an_interval(tmp_path: Path) -> None:
         each.run["sessions"] = [{"began_at": f"2026-11-{20 + session}T08:00:00Z"} for session in range(1, 4)]
     (view,) = found(run, again)
     assert "is about 2.0 times as fast" in text_of(view)
-    assert "; 95 % interval 1.9" in text_of(view)
+    assert "; 95 % interval 1.8" in text_of(view)
     (row,) = view.rows["replayed"]
     assert row["ratio_low"] < 2.0 < row["ratio_high"]
 
