@@ -38,8 +38,9 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     )
     if of_days is None or of_trials.error is None:
         return of_trials
-    if by_environments(terms) and not is_left(weight for weight, _ in terms):
-        return _with_usual_days(of_days, of_trials, terms)
+    of_environments = 0.0 if is_left(weight for weight, _ in terms) else by_environments(terms)
+    if of_environments:
+        return _with_usual_days(of_days, of_environments + of_trials.error**2)
     return of_days if (of_days.error or 0.0) > _SUSPECT * of_trials.error else of_trials
 
 
@@ -138,13 +139,11 @@ def _sum_over_days(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast |
     return Contrast(value, math.sqrt(total), freedom, math.sqrt(by_modes(terms)), rounding_of(terms))
 
 
-def _with_usual_days(of_days: Contrast, of_trials: Contrast, terms: Sequence[tuple[float, Term]]) -> Contrast:
-    """A comparison of environments by its days, whose variance is moderated by that which is assumed of days.
+def _with_usual_days(of_days: Contrast, usual: float) -> Contrast:
+    """A comparison of environments by its days, whose variance is moderated by the usual variance of such days.
 
     Three days say little of their own scatter: alone, they would take away what a first day found.
     """
-    assert of_trials.error is not None
-    usual = by_environments(terms) + of_trials.error**2
     error, freedom = of_days.error or 0.0, of_days.freedom
     variance = (_USUAL_DAYS * usual + freedom * error**2) / (_USUAL_DAYS + freedom)
     return of_days._replace(error=math.sqrt(variance), freedom=_USUAL_DAYS + freedom)

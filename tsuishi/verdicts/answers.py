@@ -54,6 +54,10 @@ class Answer:
     decision: Decision | None = None
     no_ratio: NoRatio | None = None
 
+    def column(self, environment: str) -> str:
+        """The name in the report of an environment that the question names."""
+        return dict(zip(self.asked.environments, self.columns, strict=True)).get(environment, environment)
+
 
 def undecided(evidence: Evidence) -> list[Answer]:
     """The answers to the questions of all runs, without their decisions and judgements: in the order of the records."""

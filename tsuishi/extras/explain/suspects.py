@@ -63,9 +63,7 @@ def suspects(
     (ours,), (theirs,) = one.results.runs.values(), other.results.runs.values()
     yield from _differ("tsuishi", _version(ours), _version(theirs), _CODE)
     yield from _differ("profile", ours.profile, theirs.profile, _SETTING)
-    timings = timing_settings(one), timing_settings(other)
-    for name in (name for name in timings[0] if name in timings[1]):
-        yield from _differ(f"timing: {name}", timings[0][name], timings[1][name], _SETTING)
+    yield from _shared_differ("timing", timing_settings(one), timing_settings(other))
     codes = [{name: record for record, name in of.results.workloads.items()} for of in (one, other)]
     for name in codes[0].keys() & codes[1].keys():
         yield from _differ(f"code of the workload {name}", codes[0][name], codes[1][name], _CODE)
@@ -84,9 +82,7 @@ def suspects(
         how = _HERE.format(ours_name, theirs_name) if ours_name != theirs_name else _SETTING
         how = _WITH_ENVIRONMENT if ENVIRONMENT in measured and (ours_name, theirs_name) == chosen else how
         yield from _of_environments(of_each[0][ours_name], of_each[1][theirs_name], how)
-        reported = _reported(one, ours_name), _reported(other, theirs_name)
-        for name in (name for name in reported[0] if name in reported[1]):
-            yield from _differ(f"{ours_name}: {name}", reported[0][name], reported[1][name], _SETTING)
+        yield from _shared_differ(ours_name, _reported(one, ours_name), _reported(other, theirs_name))
 
 
 def beside_trials(
@@ -171,6 +167,12 @@ def _of_environments(one: EnvironmentRecord, other: EnvironmentRecord, how: str)
     others = [name for name in {*rest[0], *rest[1]} - {*named[0]} if rest[0].get(name) != rest[1].get(name)]
     if others:
         yield Suspect(f"{one.name}: {len(others)} other packages", "", ", ".join(sorted(others))[:_LONGEST], how)
+
+
+def _shared_differ(what: str, one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[Suspect]:
+    """The suspects among the settings that both have: what one run lacks is unknown."""
+    for name in (name for name in one if name in other):
+        yield from _differ(f"{what}: {name}", one[name], other[name], _SETTING)
 
 
 def _differ(what: str, one: Any, other: Any, how: str) -> Iterator[Suspect]:

@@ -118,7 +118,7 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     topic = questions.title(answer.asked)
     chart = _chart(evidence, answer, (of, to), topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
-    measured = {(cell.case_id, _column(answer, cell.environment)) for side in cells for cell in side}
+    measured = {(cell.case_id, answer.column(cell.environment)) for side in cells for cell in side}
     sure = marked_as_simulated(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
     item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
     return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
@@ -156,14 +156,9 @@ def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: st
 Cells = tuple[tuple[MatrixCell, ...], tuple[MatrixCell, ...]]
 
 
-def _column(answer: Answer, environment: str) -> str:
-    """The name of an environment in the report."""
-    return dict(zip(answer.asked.environments, answer.columns, strict=True)).get(environment, environment)
-
-
 def _term(evidence: Evidence, answer: Answer, cell: MatrixCell) -> Term | None:
     """The term of a cell, of the quantity that a question compares."""
-    return evidence.terms.get((cell.case_id, _column(answer, cell.environment), answer.asked.quantity))
+    return evidence.terms.get((cell.case_id, answer.column(cell.environment), answer.asked.quantity))
 
 
 def _amounts(evidence: Evidence, answer: Answer, cells: Cells, sides: tuple[str, str]) -> str:
@@ -199,7 +194,7 @@ def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], topic: st
 
 def _trials(evidence: Evidence, answer: Answer, cell: MatrixCell) -> tuple[Sequence[float], float]:
     """The values of a cell's trials, and their geometric mean."""
-    axes, column = evidence.axes[cell.case_id], _column(answer, cell.environment)
+    axes, column = evidence.axes[cell.case_id], answer.column(cell.environment)
     of_cases = evidence.trial_values.get((axes[SUITE], axes[PROTOCOL], column, answer.asked.quantity), {})
     values = of_cases.get(cell.case_id, ())
     term = _term(evidence, answer, cell)

@@ -166,11 +166,9 @@ class Questions:
 
     def _beside(self, answer: Answer) -> float:
         """The largest share of the cores that other programs took beside a trial of a comparison, in percent; or 0."""
-        columns = dict(zip(answer.asked.environments, answer.columns, strict=True))
         others = self._evidence.of_others
-        return max(
-            (others.get((cell.case_id, columns[cell.environment]), 0.0) for cell in answer.asked.cells), default=0
-        )
+        places = ((cell.case_id, answer.column(cell.environment)) for cell in answer.asked.cells)
+        return max((others.get(place, 0.0) for place in places), default=0.0)
 
     def _without_ratio(self, answer: Answer) -> str:
         """Which side has no ratio, and why."""
