@@ -24,6 +24,7 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.base.units import megabytes
 from tsuishi.environments.build_plan import disk_needed, plan_builds
+from tsuishi.machine.busy import used_by_others
 from tsuishi.machine.history import History
 from tsuishi.plan import trials
 from tsuishi.plan.candidates import candidates
@@ -50,7 +51,7 @@ PROFILES: tuple[Profile, ...] = ("quick", "full")
 # The environments of each kind of machine: those of 2019 and of today.
 ON_CPU = ("tf1.13-cpu", "tf2-cpu", "torch1.1-cu90", "torch2-cpu")
 ON_GPUS = ("tf1.13-cu100-wheels", "tf2-cuda", "torch1.2-cu100", "torch2-cuda")
-# Cards of nine generations, each with a driver of a branch that it has.
+# Cards of nine generations, each with a driver of a branch that it has; one is divided, one draws a desktop.
 CARDS = (
     Card("Tesla K80", 11.2, driver="470.256.02"),
     Card("Tesla P100", 16.0, driver="535.288.01"),
@@ -58,7 +59,9 @@ CARDS = (
     Card("Tesla T4", 15.0),
     TURING,
     Card("A100", 40.0, driver="535.288.01"),
+    Card("A100", 40.0, driver="535.288.01", divided=True),
     ADA,
+    Card("GeForce RTX 4060", 8.0, driver="580.95.05", desktop_gib=2.3),
     Card("H100", 80.0),
     Card("GeForce RTX 5090", 32.0, driver="580.95.05"),
     Card("B200", 180.0, driver="580.95.05"),
@@ -138,13 +141,14 @@ def from_a_clone(card: Card) -> tuple[str, ...]:
     fetch = sum(build.download_bytes for build in builds)
     claims = {(each.source, each.claim) for each in outlined.asked if each.claim}
     first_s = first_answer_s(session, outlined, builds)
+    waits = [f"waits: {used}" for gpu in session.nvml.gpus if (used := used_by_others(session.nvml, gpu))]
     sizes = megabytes(fetch), megabytes(fetch + disk_needed(builds, 1))
     return (
-        card.name,
+        card.title,
         card.driver,
         ", ".join(build.environment.name for build in builds),
         *sizes,
-        minutes(first_s),
+        "; ".join([minutes(first_s), *waits]),
         str(len(claims)),
     )
 
@@ -207,7 +211,8 @@ plans by its own times. `invoke run-suite --plan` prints the same for the machin
 frameworks, or releases and environments of one framework: sources.md, "Checks".
 
 The first ten minutes on a card with nothing built, by the guesses of suites and specs. Downloads are apart from the
-ten minutes:
+ten minutes. A card that MIG divides is not measured (the plan says so first, with the remedy), and the plan is that of
+a CPU; a desktop's memory is no reason to wait:
 """
 
 

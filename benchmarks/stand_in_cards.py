@@ -42,12 +42,23 @@ _ENOUGH_TICKS_S = 5.0
 
 @dataclass(frozen=True)
 class Card:
-    """A card with its memory; `speed`: how many times as fast as an RTX 2080 Ti."""
+    """A card with its memory; `speed`: how many times as fast as an RTX 2080 Ti.
+
+    `desktop_gib`: the memory that a desktop on it uses. `divided`: MIG divides it.
+    """
 
     name: str
     memory_gib: float
     speed: float = 1.0
     driver: str = "550.163.01"
+    desktop_gib: float = 0.0
+    divided: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name with what else is said of the card."""
+        desktop = f"a desktop uses {self.desktop_gib:g} of {self.memory_gib:g} GiB" if self.desktop_gib else ""
+        return ", ".join(filter(None, (self.name, desktop, "divided by MIG" if self.divided else "")))
 
 
 TURING = Card("GeForce RTX 2080 Ti", 11.0)
@@ -58,10 +69,14 @@ class Cards(Machine):
     """A machine with so many of a card, which do not reach each other's memory."""
 
     def __init__(self, card: Card, count: int) -> None:
-        super().__init__(*[card.name] * count, driver=card.driver)
+        super().__init__(*[card.name] * (0 if card.divided else count), driver=card.driver)
         self.card = card
         for number, known in enumerate(self._cards):
             known |= {"memory_mib": card.memory_gib * 1024, "uuid": f"GPU-{number}"}
+            known |= {"display_active": card.desktop_gib > 0}
+
+    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        return [each | {"memory_used_mib": 1024 * self.card.desktop_gib} for each in super().sample(devices)]
 
     def links(self) -> list[dict[str, Any]]:
         pairs = [(one, other) for one in range(len(self)) for other in range(one + 1, len(self))]
