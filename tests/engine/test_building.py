@@ -407,7 +407,8 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
     engine.images.get(stand_in(given)).tag("nobody/tsuishi", "1")
     running = engine.containers.run(ours["busy"], ["sleep", "600"], detach=True, name="theirs")
     work, said = session(checkout, given)
-    inventory.remove(work.builder, work.screen)
+    with inventory.nobody_uses(given):
+        inventory.remove(work.builder, work.screen)
     lines = said.getvalue().splitlines()
     assert f"removed {ours['tiny']}" in lines
     (left,) = [line for line in lines if line.startswith("left ")]
@@ -418,7 +419,8 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
     }
     running.remove(force=True)
     work, said = session(checkout, given)
-    inventory.remove(work.builder, work.screen)
+    with inventory.nobody_uses(given):
+        inventory.remove(work.builder, work.screen)
     assert said.getvalue().splitlines() == [f"removed {ours['busy']}"]
     assert not (given.cache / "environments").exists()
 

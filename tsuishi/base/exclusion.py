@@ -80,6 +80,24 @@ def file(path: Path, doing: str, waits: Say | None = None) -> Iterator[None]:
         os.close(descriptor)
 
 
+def holder(path: Path) -> str:
+    """Which other process holds the lock of a file, in words; empty where none does, or where that cannot be seen."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        noted = _noted(descriptor)
+        return "" if noted == f"process {os.getpid()}" else noted or "another process"
+    except OSError:
+        return ""
+    finally:
+        os.close(descriptor)
+    return ""
+
+
 @contextmanager
 def machine(name: str, waits: Say | None = None) -> Iterator[None]:
     """Hold the lock of the machine, or of the machine's part with this name, to measure alone.

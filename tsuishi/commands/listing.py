@@ -96,6 +96,8 @@ def run_row(path: Path) -> tuple[str, ...]:
     names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
     remarks = [] if run.is_ours(recorded) else ["received"]
     remarks += filter(None, (elsewhere(run) for elsewhere in extras.given("executors", "elsewhere")))
-    if found.altered:
+    if found.level == "being measured":
+        remarks.append(f"being measured by {run.measured_by()}")
+    elif found.altered:
         remarks.append(f"altered, or left by a runner that was killed: {verification.shortened(found.altered)}")
     return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

@@ -19,6 +19,8 @@ from tsuishi.specs.environment import Environment
 
 # Smaller downloads say nothing about the speed of downloads.
 _LEAST_DOWNLOAD_BYTES = 5_000_000
+# The file in the cache whose lock the process has that builds.
+BUILDING = "building.lock"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Building:
     def alone(self) -> AbstractContextManager[None]:
         """Inside the block this process alone builds. See `exclusion.file`."""
         waits = self._screen.say if self._settings.wait else None
-        return exclusion.file(self._settings.cache / "building.lock", "building environments", waits)
+        return exclusion.file(self._settings.cache / BUILDING, "building environments", waits)
 
     def _make(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Build environments, and enter those of interpreters. See `build`."""

@@ -2,12 +2,15 @@
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from tsuishi.base import exclusion, units
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Engine, Kept, Store
+from tsuishi.environments.batch import BUILDING
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.promises import broken_promises
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
@@ -40,17 +43,22 @@ def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
         _raise_altered(screen, altered)
 
 
+@contextmanager
+def nobody_uses(settings: Settings) -> Iterator[None]:
+    """Inside the block no other process measures on this machine or builds. Raises Held where one does."""
+    with exclusion.machine(settings.exclusive_on), exclusion.file(settings.cache / BUILDING, "building environments"):
+        yield
+
+
 def remove(builder: Builder, screen: Screen) -> None:
     """Remove all built environments, with a line for each. Environments in use stay, and images of others too."""
-    cache, machine = builder.settings.cache, exclusion.machine(builder.settings.exclusive_on)
-    with machine, exclusion.file(cache / "building.lock", "building environments"):
-        storing = _storing(builder, screen, "removed")
-        left = [kept for engine, store in storing for kept in _not_removed(builder, screen, engine, store)]
-        if not left:
-            shutil.rmtree(cache / "venvs", ignore_errors=True)
-            if any(engine is builder.engines.docker for engine, _ in storing):
-                # Without the engine there may be images, whose reports stay true.
-                shutil.rmtree(cache / "environments", ignore_errors=True)
+    cache, storing = builder.settings.cache, _storing(builder, screen, "removed")
+    left = [kept for engine, store in storing for kept in _not_removed(builder, screen, engine, store)]
+    if not left:
+        shutil.rmtree(cache / "venvs", ignore_errors=True)
+        if any(engine is builder.engines.docker for engine, _ in storing):
+            # Without the engine there may be images, whose reports stay true.
+            shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
 def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:

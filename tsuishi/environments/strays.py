@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,8 +75,14 @@ def _trials(results: Path) -> Iterator[Stray]:
                         )
                     else:
                         said = f"trial {trial_id} of run {run_id}: begun by a call that was killed; {again} records it"
-                        yield Stray(said, _removing(folder))
+                        yield Stray(said, _removing(folder, run.alone))
 
 
-def _removing(folder: Path) -> Callable[[], None]:
-    return lambda: shutil.rmtree(folder)
+def _removing(folder: Path, alone: Callable[[], AbstractContextManager[None]] = nullcontext) -> Callable[[], None]:
+    """The removal of a folder. alone: keeps others from it meanwhile."""
+
+    def remove() -> None:
+        with alone(), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+
+    return remove

@@ -56,6 +56,7 @@ class RunDirectory:
         self.path = path
         self.trials = path / "trials"
         self.records = path / "records"
+        self._lock = path / ".lock"
         # What was handed to a scheduler and is not back yet; there only meanwhile.
         self.jobs = path / ".jobs"
 
@@ -103,7 +104,11 @@ class RunDirectory:
 
     def alone(self) -> AbstractContextManager[None]:
         """Keep other processes from measuring this run meanwhile. Raises UserError where another measures it."""
-        return exclusion.file(self.path / ".lock", f"measuring run {self.id}")
+        return exclusion.file(self._lock, f"measuring run {self.id}")
+
+    def measured_by(self) -> str:
+        """Which other process measures this run, in words; empty where none does."""
+        return exclusion.holder(self._lock)
 
     def add(self, record: AnyRecord) -> str:
         """Store a record under its id, once; returns the id."""

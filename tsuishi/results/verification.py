@@ -28,7 +28,7 @@ _FOLDERS = frozenset({"records", "trials"})
 # A report reads all files of a run of up to 64 MiB, which is thousands of trials; a list, which has many runs, of less.
 _SMALL, LISTED = 64 << 20, 4 << 20
 
-Level = Literal["verified", "tables verified", "altered", "older than verification"]
+Level = Literal["verified", "tables verified", "altered", "older than verification", "being measured"]
 
 
 class Assurance(NamedTuple):
@@ -50,6 +50,8 @@ def assurance(run: RunDirectory, most: int = _SMALL) -> Assurance:
 
     most: the bytes of a run up to which every file is read; else no trial is opened.
     """
+    if run.measured_by():
+        return Assurance("being measured")
     try:
         known = manifest.read(run.path)
         if not known.are_there:
@@ -171,8 +173,10 @@ class Verification:
 def verify(run: RunDirectory, words: Vocabulary) -> Verification:
     """Read every file of a run, and compare it with the run's digests. words: describes the axes of its cases.
 
-    No fault raises an error. It needs no engine and no network.
+    No fault raises an error. It needs no engine and no network. Raises UserError where the run is being measured.
     """
+    if holder := run.measured_by():
+        raise UserError(f"run {run.id} is being measured by {holder}: verify it when that has ended")
     reading = _Reading(run)
     faults = tuple(reading.faults(words))
     return Verification(run.id, reading.trials, reading.bytes, reading.known.root, reading.known.removed, faults)

@@ -88,6 +88,8 @@ def _assured(found: Assurance) -> str:
             return t("tables verified")
         case "older than verification":
             return t("older than verification")
+        case "being measured":
+            return t("being measured")
     named = in_words(map(visible, found.altered[:_MOST_NAMED]))
     more = len(found.altered) - _MOST_NAMED
     if more <= 0:
