@@ -79,3 +79,53 @@ def test_a_checkout_of_another_user_says_what_git_needs(tmp_path: Path, monkeypa
     for name, value in configured.items():
         monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
     assert state(tmp_path / "theirs", monkeypatch)["commit"] == commit
+
+
+HIDDEN = {
+    "status.showUntrackedFiles": "no",
+    "core.excludesFile": "{root}/../hidden",
+    "status.relativePaths": "true",
+    "core.fsmonitor": "/bin/true",
+    "core.attributesFile": "{root}/../filtered",
+    "filter.same.clean": "printf known",
+    "diff.ignoreSubmodules": "all",
+}
+
+
+@pytest.mark.parametrize("change", ["new", "new in a folder", "edited", "assumed unchanged", "staged", "removed"])
+def test_a_changed_checkout_is_dirty_whatever_git_is_configured_to_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    root = tmp_path / "ours"
+    repository(root)
+    (root / ".gitignore").write_text("results/\n")
+    (root / "known.toml").write_text("known")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "files")
+    (root / "results").mkdir()
+    (root / "results" / "run.json").touch()
+    (tmp_path / "hidden").write_text("*.toml\nsuites\n")
+    (tmp_path / "filtered").write_text("*.toml filter=same\n")
+    (tmp_path / ".gitconfig").touch()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    for name, value in HIDDEN.items():
+        git(root, "config", "--global", name, value.format(root=root))
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "exclude").write_text("*.toml\n")
+    assert state(root, monkeypatch)["dirty"] is False
+    index = (root / ".git" / "index").read_bytes()
+    if change == "assumed unchanged":
+        git(root, "update-index", "--assume-unchanged", "known.toml")
+    if change == "removed":
+        (root / "known.toml").unlink()
+    elif change.startswith("new"):
+        path = root / "suites" / "zoo.toml" if change == "new in a folder" else root / "zoo.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    else:
+        (root / "known.toml").write_text("other")
+    if change == "staged":
+        git(root, "add", "known.toml")
+    assert state(root, monkeypatch)["dirty"] is True
+    assert change in ("staged", "assumed unchanged") or (root / ".git" / "index").read_bytes() == index

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tsuishi.base import files
 from tsuishi.base.home import expanded
 
 # The variables by which git finds another repository, and none that hold configuration.
@@ -89,9 +90,9 @@ def git(root: Path, *arguments: str) -> bytes:
     return _git(root, *arguments)
 
 
-def _git(root: Path, *arguments: str) -> bytes:
+def _git(root: Path, *arguments: str, **variables: str) -> bytes:
     ours = {name: value for name, value in os.environ.items() if not _OF_OTHERS.match(name)}
-    command, english = ["git", "-C", str(root), *arguments], {**ours, "LC_ALL": "C"}
+    command, english = ["git", "-C", str(root), *arguments], {**ours, **variables, "LC_ALL": "C"}
     try:
         result = subprocess.run(command, capture_output=True, check=False, env=english)
     except OSError:
@@ -99,6 +100,21 @@ def _git(root: Path, *arguments: str) -> bytes:
     if result.returncode:
         raise NoRepository(next((why for said, why in _REFUSALS.items() if said in result.stderr), _FAILED))
     return result.stdout
+
+
+def _is_changed(root: Path) -> bool:
+    """Whether a file is not as in the commit, or in no commit, whatever the configuration and the index of git say.
+
+    They can hide new files (status.showUntrackedFiles, core.excludesFile, .git/info/exclude) and changed files
+    (core.fsmonitor, `git update-index --assume-unchanged`). So an index of its own is compared, and of the lists of
+    ignored files only those in the checkout count.
+    """
+    with files.private_folder() as folder:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
+        _git(root, "read-tree", "HEAD", **index)
+        plain = ("-c", "core.fsmonitor=false", "-c", "core.attributesFile=/dev/null")
+        changed = _git(root, *plain, "status", "--porcelain", "-uno", "--ignore-submodules=none", **index)
+        return bool(changed or _git(root, "ls-files", "--others", "--exclude-per-directory=.gitignore", **index))
 
 
 @cache
@@ -111,7 +127,7 @@ def git_state() -> dict[str, Any]:
     root, state = Checkout().root, dict[str, Any](commit=None, dirty=None)
     try:
         state["commit"] = git(root, "rev-parse", "HEAD").decode().strip()
-        state["dirty"] = bool(git(root, "status", "--porcelain").strip())
+        state["dirty"] = _is_changed(root)
     except NoRepository as why:
         state["why_unknown"] = str(why)
     if IS_INSTALLED:

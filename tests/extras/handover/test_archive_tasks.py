@@ -181,7 +181,9 @@ def test_tables_of_suites_that_did_not_run_are_left_out(tmp_path: Path) -> None:
     state = {"commit": git(checkout.root, "rev-parse", "HEAD"), "dirty": False}
     run = SyntheticRun(tmp_path / RUN_ID, git=state)
     run.add(conv2d_case(devices=3), TORCH, [("first_run", 0, 1, 840, 0.9)])
-    folders = {str(Path(name).parent) for name in RunInputs(run.finish(), checkout).files}
+    inputs = RunInputs(run.finish(), checkout)
+    assert "suites/conv2d.toml: not in the commit of the run" in inputs.missing
+    folders = {str(Path(name).parent) for name in inputs.files}
     assert "reports/published/ran" in folders
     assert "reports/published/other" not in folders
 

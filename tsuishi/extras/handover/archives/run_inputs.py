@@ -38,9 +38,10 @@ class RunInputs:
         found = dict(_of_commit(run.run(), checkout, {record.name for record in environments}))
         others = tuple(f"{posixpath.dirname(name)}/" for name, text in found.items() if _is_of_others(name, text, ran))
         self.files = {name: text for name, text in found.items() if not name.startswith(others)}
-        self.missing: list[str] = []
+        suites = (f"suites/{suite}.toml" for suite in sorted(ran))
+        self.missing = [f"{suite}: not in the commit of the run" for suite in suites if suite not in found]
         if not self.files:
-            self.missing.append("suites, axes and sources: run.json names no commit without changes that is here")
+            self.missing = ["suites, axes and sources: run.json names no commit without changes that is here"]
             for environment in environments:
                 self._add_environment(environment, checkout)
         for record in records:
