@@ -108,17 +108,26 @@ class Ledger:
         self._record = run.run()
         self._trials = {trial.trial_id for trial in self._record.plan}
         self._asked = {question.id for question in self._record.questions}
+        # Whether the session has measured nothing: one that resumes a run which had ended is then not written.
+        self._is_idle = False
 
     def begin(self, clock: Clock, expected_s: float) -> None:
         """Record that a session, a call that measures, begins. expected_s: planned seconds of the whole call."""
+        self._is_idle = any(session.ended_at for session in self._record.sessions[-1:])
         session = SessionRecord(began_at=_now(), within_s=clock.within_s, expected_s=round(expected_s, 1))
         self._write(sessions=(*self._record.sessions, session))
+
+    def measures(self) -> None:
+        """Record that the session measures a trial."""
+        if self._is_idle:
+            self._is_idle = False
+            self._write()
 
     def ended(self) -> None:
         """Record that the session measured all that it wanted, and the digest of the record."""
         *before, last = self._record.sessions
         self._write(sessions=(*before, last.model_copy(update={"ended_at": _now()})))
-        write_anew(self._run.path, ["run.json"])
+        self._write_digest()
 
     def took(self, what: Literal["heated_s", "queued_s"], seconds: float) -> None:
         """Record how long the session that began last heated devices, or built and waited, before its first trial."""
@@ -134,6 +143,7 @@ class Ledger:
         number = 1 + max((question.plan for question in self._record.questions), default=0)
         asked = [question.model_copy(update={"plan": number}) for question in asked]
         if new or asked:
+            self._is_idle = False
             self._write(plan=(*self._record.plan, *new), questions=(*self._record.questions, *asked))
         return new
 
@@ -149,11 +159,16 @@ class Ledger:
         by_id = {question.id: question for question in going_on}
         needed = [(by_id[name], round(step.seconds, 1)) for step in steps for name in step.questions]
         self._write(more=tuple(More(**dict(question), seconds=seconds) for question, seconds in needed))
-        write_anew(self._run.path, ["run.json"])
+        self._write_digest()
 
     def _write(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)
-        self._run.write_run(self._record)
+        if not self._is_idle:
+            self._run.write_run(self._record)
+
+    def _write_digest(self) -> None:
+        if not self._is_idle:
+            write_anew(self._run.path, ["run.json"])
 
 
 def _now() -> str:
@@ -194,6 +209,7 @@ class Learning:
         if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
             self._ledger.took("queued_s", queued_s)
             self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
+        self._ledger.measures()
         self._audience.trial_begins(trial, attempt)
 
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 import psutil
 
@@ -66,11 +67,10 @@ class Runner:
         self._left_s = left_s
         # The trials that were ordered, by their planned ids.
         self._trials: dict[TrialId, PlannedTrial] = {}
-        # A machine that only orders trials is no machine of the run.
-        self._machine = run.add(MachineRecord.model_validate(machine_record(nvml))) if executor.is_local else ""
         # Whether other programs were seen to take cores from a trial; it is said once.
         self._crowded = False
-        self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
+        # The records of environments, by name, once a trial is in them.
+        self._environments: dict[str, str] = {}
         self._manifest = Manifest(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
@@ -105,6 +105,13 @@ class Runner:
             self._gather_after_error()
             raise
         self._gather()
+
+    @cached_property
+    def _machine(self) -> str:
+        """The record of this machine; empty where it only orders trials, as it is then no machine of the run."""
+        if not self._executor.is_local:
+            return ""
+        return self._run.add(MachineRecord.model_validate(machine_record(self._nvml)))
 
     def _orders(self, trials: Iterable[PlannedTrial], given: Iterable[TrialId]) -> Iterator[TrialOrder]:
         """The orders of the next attempts at these trials.
@@ -149,7 +156,7 @@ class Runner:
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
         """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
-        if trial.environment not in self._environments:  # it was built since the run began
+        if trial.environment not in self._environments:
             self._environments[trial.environment] = self._run.add(ready.record)
         code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
         data = None if trial.case.without_data else self._data
