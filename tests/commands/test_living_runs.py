@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.commands.test_tasks import checkout, invoke
+from tests.commands.test_tasks import checkout, invoke, invoking
 from tests.run.test_runner import runner_process, samples_written, wait_for
 from tsuishi.results.directory import RunDirectory, open_run
 
@@ -79,3 +80,39 @@ def test_a_living_run_is_neither_altered_nor_left_by_a_killed_runner(
     ended(runner, tmp_path)
     assert by not in invoke(tmp_path, "list").stdout
     assert invoke(tmp_path, "verify").returncode == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM])
+def test_a_signal_that_ends_a_run_is_told_as_ctrl_c_is(tmp_path: Path, number: signal.Signals) -> None:
+    root = checkout(tmp_path, "sleeps")
+    with invoking(root, "run-suite", "--env", "host") as process:
+        wait_for(lambda: samples_written(root))
+        process.send_signal(number)
+        _, said = process.communicate()
+    assert (process.returncode, said) == (130, "interrupted; `invoke run-suite --resume latest` goes on\n")
+    (trial,) = (trial for _, trial in open_run(root / "results").finished())
+    assert trial.status == "interrupted"
+
+
+@pytest.mark.long
+def test_a_lost_terminal_ends_nothing_under_nohup(tmp_path: Path) -> None:
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = invoking(checkout(tmp_path, "short_sleep"), "run-suite", "--env", "host")
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    wait_for(lambda: list(tmp_path.glob("results/*/trials/.partial-*")))
+    process.send_signal(signal.SIGHUP)
+    assert (process.communicate()[1], process.returncode) == ("", 0)
+
+
+@pytest.mark.long
+def test_ctrl_z_stops_neither_the_runner_nor_its_trial(runner: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    os.kill(runner.pid, signal.SIGTSTP)
+    assert runner.stdout
+    line = next(line for line in runner.stdout if "Ctrl-Z" in line)
+    told = "Ctrl-Z does not stop a run, whose trial would go on alone: Ctrl-C ends it, and --resume goes on with it"
+    assert line.strip() == told
+    assert psutil.Process(runner.pid).status() != psutil.STATUS_STOPPED
+    assert ended(runner, tmp_path).measured_by() == ""

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,11 +40,19 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def invoke(root: Path, *arguments: str, folder: str = ".", **environ: str) -> "subprocess.CompletedProcess[str]":
     """`invoke` in a folder of the checkout."""
+    with invoking(root, *arguments, folder=folder, **environ) as process:
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def invoking(root: Path, *arguments: str, folder: str = ".", **environ: str) -> "subprocess.Popen[str]":
+    """`invoke` in a folder of the checkout, as a process that was started."""
     command = [sys.executable, "-m", "invoke", *arguments]
     given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
     given |= {"INVOKE_TSUISHI_CACHE": str(root / "cache"), "INVOKE_TSUISHI_HOST_PYTHON": sys.executable}
     given["INVOKE_TSUISHI_EXCLUSIVE_ON"] = os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]
-    return subprocess.run(command, cwd=root / folder, env=given | environ, capture_output=True, text=True, check=False)
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=root / folder, env=given | environ, **pipes)
 
 
 def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> None:

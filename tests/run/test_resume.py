@@ -8,7 +8,6 @@ import pytest
 
 from tests.bench import make_checkout
 from tests.run.test_runner import session
-from tsuishi.base.budget import Clock
 from tsuishi.base.files import read_json, write_json
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -67,17 +66,14 @@ def test_a_run_of_somebody_else_and_of_other_suites_does_not_go_on(asks: Session
     assert interrupted(asks) is None
 
 
-@pytest.mark.parametrize("within_s", [None, 0.5])
-def test_a_run_of_which_nothing_is_left_stays_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within_s: float | None
-) -> None:
+def test_a_run_of_which_nothing_is_left_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the machine and the environment would be recorded in other words now."""
     make_checkout(tmp_path, "ok", "unsupported")
     run = run_suite(session(tmp_path))
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     monkeypatch.setattr(runner, "machine_record", lambda nvml: {"cpu": "another"})
     for _ in range(2):
-        resume(replace(session(tmp_path), clock=Clock(within_s)), run.id)
+        resume(session(tmp_path), run.id)
         assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
 
 

@@ -333,6 +333,33 @@ def samples_written(root: Path) -> list[Path]:
     return [path for path in root.glob("results/*/trials/.partial-*/samples.csv") if path.read_text().count("\n") > 1]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("stops_workload", [True, False])
+def test_a_trial_that_stood_still_does_not_count_and_is_measured_again(tmp_path: Path, *, stops_workload: bool) -> None:
+    """As a frozen control group or a suspended machine does with all processes, and `kill -STOP` with the runner."""
+    make_checkout(tmp_path, "takes_its_time")
+    runner = runner_process(tmp_path)
+    wait_for(lambda: samples_written(tmp_path))
+    process = psutil.Process(runner.pid)
+    family = [process, *(process.children(recursive=True) if stops_workload else [])]
+    for one in family:
+        one.suspend()
+    time.sleep(3.0)
+    for one in family:
+        one.resume()
+    said, _ = runner.communicate()
+    assert runner.returncode == 0, said
+    run = directory.open_run(tmp_path / "results")
+    first, second = (trial for _, trial in run.finished())
+    reason = "this process or its trial stood still for [34] s in measure "
+    assert re.fullmatch(reason + r"\(stopped, frozen or suspended\): its times do not count", first.reason or "")
+    assert (first.attempt, first.status, second.attempt, second.status) == (1, "interrupted", 2, "ok")
+    assert re.search(reason, said)
+    (folder,) = (path for path, trial in run.finished() if trial.status == "ok")
+    rows = csv.DictReader((folder / "samples.csv").open())
+    assert max(float(row["seconds"]) for row in rows) < 1.0
+
+
 def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
     child = runner_process(tmp_path)

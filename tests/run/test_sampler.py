@@ -3,12 +3,13 @@
 import contextlib
 import csv
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.base.test_exclusion import ROOT
 from tests.counting import lines_run
 from tests.run.test_runner import wait_for
 from tsuishi.machine.gpus import Nvml
@@ -403,3 +405,56 @@ def test_a_full_disk_does_not_hide_the_error_that_ended_the_trial() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         trial()
+
+
+SAMPLES = """
+import json, sys
+from pathlib import Path
+from tests.run.test_sampler import NoGpus
+from tsuishi.run.sampler import Sampler
+path, interval_s, *pids = sys.argv[1:]
+with Sampler(Path(path), float(interval_s), lambda: [*map(int, pids)], NoGpus()) as sampler:
+    print("samples", flush=True)
+    sys.stdin.readline()
+print(json.dumps(sampler.holes))
+"""
+
+
+def holes_of(path: Path, stop: Callable[[int], None], *arguments: str) -> list[list[float]]:
+    """The holes of a sampler in a process of its own, which is given to `stop`."""
+    command = [sys.executable, "-c", SAMPLES, str(path), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline() == "samples\n"
+        time.sleep(1.0)
+        stop(process.pid)
+        time.sleep(1.0)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        found: list[list[float]] = json.loads(process.stdout.readline())
+    return found
+
+
+def stopped(pid: int) -> None:
+    """Stopped for three seconds."""
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(3.0)
+    os.kill(pid, signal.SIGCONT)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("interval_s", ["0.1", "60"])
+def test_a_time_in_which_nothing_was_sampled_is_a_hole_whatever_the_interval(tmp_path: Path, interval_s: str) -> None:
+    assert holes_of(tmp_path / "t.csv", lambda pid: None, interval_s) == []
+    ((begin_s, end_s, still_s),) = holes_of(tmp_path / "t.csv", stopped, interval_s)
+    assert 2.9 < still_s < 4.5
+    assert end_s - begin_s == pytest.approx(still_s, abs=0.1)
+
+
+@pytest.mark.long
+def test_a_trial_that_is_stopped_alone_is_a_hole(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as trial:
+        holes = holes_of(tmp_path / "t.csv", lambda _: stopped(trial.pid), "1", str(trial.pid))
+        trial.kill()
+    assert 2.0 < sum(still_s for _, _, still_s in holes) < 5.5

@@ -172,6 +172,14 @@ def computes(emitter):
             emitter.sample("measure", index, 1, 10, 0.4)
 
 
+def takes_its_time(emitter):
+    with emitter.phase("measure"):
+        for index in range(20):
+            begin = time.time()
+            time.sleep(0.2)
+            emitter.sample("measure", index, 1, 10, time.time() - begin)
+
+
 def takes_memory(emitter):
     hoard = []
     while True:
@@ -318,6 +326,7 @@ BEHAVIOURS = (
     fills_its_folder,
     leaves_a_word,
     computes,
+    takes_its_time,
 )
 
 

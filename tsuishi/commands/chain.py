@@ -133,12 +133,13 @@ class ChainExecutor(Executor):
 
 
 def _hear_signals() -> None:
-    """Handle SIGTERM, and Ctrl-C where it has ended Python at once so far, as while modules were imported."""
+    """Handle SIGTERM, and others that would end Python at once: a lost terminal (but under nohup), Ctrl-\\, Ctrl-C."""
     signal.signal(signal.SIGTERM, _interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, _interrupt)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Handle SIGTERM like Ctrl-C: the current trial is recorded, then the run stops."""
+    """Handle a signal like Ctrl-C: the current trial is recorded, then the run stops."""
     raise KeyboardInterrupt

@@ -1,12 +1,15 @@
 """Measures trials of a run in environments that are ready: all planned trials, or as many as the time allows."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Say
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.heating import heat
@@ -164,13 +167,30 @@ class Measuring:
             with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
                 given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
                 measured = runner.Runner(run, self.ready, *given, session.data, self.executor, session.left_s)
-                measured.run(planned, batches(progress))
+                with _not_stopped(progress.waits) if self.executor.is_local else nullcontext():
+                    measured.run(planned, batches(progress))
             ledger.ended()
         finally:
             session.history.keep()
         counts = status_counts(run, [entry.id for entry in run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no trial"
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
+
+
+@contextmanager
+def _not_stopped(say: Say) -> Iterator[None]:
+    """While this block runs, Ctrl-Z stops nothing, as a trial would compute on alone."""
+
+    def refuse(number: int, frame: object) -> None:
+        say("Ctrl-Z does not stop a run, whose trial would go on alone: Ctrl-C ends it, and --resume goes on with it")
+
+    is_heard = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTSTP, refuse) if is_heard else None
+    try:
+        yield
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGTSTP, before)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -22,8 +22,22 @@ _MIB = 1 << 20
 
 # In the first seconds of a phase readings are this close, so that a short phase has some too.
 CLOSE_INTERVAL_S, CLOSE_S = 0.1, 5.0
+# The longest wait, and the longest time that it and a tick may take: after more this process, and maybe its trial, did
+# not run. A busy driver may let a tick wait for seconds.
+_PULSE_S, _LONGEST_WAIT_S, _LONGEST_TICK_S = 0.5, 1.5, 10.0
 # A shorter time says nothing of other programs, as processes are counted in hundredths of a second.
 _SAYS_SOMETHING_S = 0.5
+
+
+class Hole(NamedTuple):
+    """A time in which this process, or a process of the trial, did not run. Seconds since the trial's start.
+
+    `still_s`: its length, which counts the time for which the machine was suspended, as the trial's clock does not.
+    """
+
+    begin_s: float
+    end_s: float
+    still_s: float
 
 
 class Sampler:
@@ -33,6 +47,8 @@ class Sampler:
     first CLOSE_S seconds of a phase every CLOSE_INTERVAL_S. A phase with the name of an earlier phase is sampled every
     `interval_s`, so that a thousand epochs are not a thousand beginnings. A row has the phase of the time since the
     row before, for which its values stand.
+
+    `holes`: the times that were stopped (Ctrl-Z, a frozen control group) or suspended, of a second and more.
 
     pids: gives the roots of the trial's process trees, which are none before its start. A tick that cannot be written
     (a full disk) ends the sampling; `__exit__` raises the error, when the trial is over.
@@ -48,12 +64,14 @@ class Sampler:
     ) -> None:
         # None where no process of the trial was seen.
         self.peak_process_memory_mib: float | None = None
+        self.holes: list[Hole] = []
         self.start = time.monotonic()
         self._path = path
         self._interval_s = interval_s
         self._pids = pids
         self._processes: list[psutil.Process] = []
         self._processes_until = 0.0
+        self._looked_s = 0.0
         self._others = OtherPrograms()
         self._nvml = nvml
         self._gpus = gpus
@@ -104,10 +122,15 @@ class Sampler:
         phase, seen = "", {""}
         due = time.monotonic()
         last, close_until, done = -math.inf, -math.inf, False
+        woken = _clocks()
         while not done:
-            self._wake.wait(max(0.0, due - time.monotonic()))
+            waits = _clocks()
+            self._wake.wait(min(_PULSE_S, max(0.0, due - time.monotonic())))
             self._wake.clear()
             done, coming, now = self._done, self._phase, time.monotonic()
+            self._expect(woken, waits, _LONGEST_TICK_S)
+            woken = _clocks()
+            self._expect(waits, woken, _LONGEST_WAIT_S)
             # A workload that changes its phase all the time gets no more ticks than twice the close ones.
             if done or now >= due or (coming != phase and now - last >= CLOSE_INTERVAL_S / 2):
                 yield phase
@@ -122,10 +145,16 @@ class Sampler:
                 # A late tick does not move the later ticks.
                 due += step_s * max(1, -(-(time.monotonic() - due) // step_s))
 
+    def _expect(self, begin: tuple[float, float], end: tuple[float, float], most_s: float) -> None:
+        """Note a hole where more time has gone by between two answers of `_clocks`."""
+        if end[1] - begin[1] > most_s:
+            self.holes.append(Hole(begin[0] - self.start, end[0] - self.start, end[1] - begin[1]))
+
     def _tick(self, writer: "csv.DictWriter[str]", phase: str) -> None:
         moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": phase}
         gpus = self._nvml.sample(self._gpus)  # first: energy belongs to this moment, and reading /proc takes time
         memory = self._memory_mib()
+        self._look_for_stopped()
         if memory is not None:
             self.peak_process_memory_mib = max(self.peak_process_memory_mib or 0.0, memory)
         host = {
@@ -137,6 +166,13 @@ class Sampler:
         }
         for row in (host, *gpus):
             writer.writerow({key: schema.csv_value(value) for key, value in {**moment, **row}.items()})
+
+    def _look_for_stopped(self) -> None:
+        """Add the time since the tick before where a process of the trial is stopped, as by `kill -STOP`."""
+        now = self.elapsed_s()
+        if any(map(_is_stopped, self._processes)):
+            self.holes.append(Hole(self._looked_s, now, now - self._looked_s))
+        self._looked_s = now
 
     def _memory_mib(self) -> float | None:
         """The resident memory of the trial; None where no process of it can be seen.
@@ -193,6 +229,17 @@ def _computed_s(process: psutil.Process) -> float:
         return float(sum(process.cpu_times()[:4]))
     except psutil.Error:
         return 0.0
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):  # it has just ended
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
+
+
+def _clocks() -> tuple[float, float]:
+    """The seconds of the clock of trials, and of one that also goes while the machine is suspended."""
+    return time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def others_percent(rows: Iterable[Mapping[str, Any]], phases: Collection[str]) -> float | None:

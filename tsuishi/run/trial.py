@@ -3,7 +3,8 @@
 The order is data, which could be sent to another machine. The Bench describes the machine.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,16 +16,16 @@ from tsuishi.base.processes import Process
 from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.results import trial_folders
-from tsuishi.results.facts import Facts
+from tsuishi.results.facts import Facts, Phase
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
-from tsuishi.run.sampler import others_percent
+from tsuishi.run.sampler import Hole, others_percent
 from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
 from tsuishi.specs.quantities import MEASURED
-from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
+from tsuishi.specs.statuses import FAILED, INTERRUPTED, OK, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_spec import Axes, Trial
 from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen
@@ -106,6 +107,11 @@ class TrialEnd(NamedTuple):
     took_s: float
     stop: KeyboardInterrupt | EngineLost | None
 
+    @property
+    def stood_still(self) -> bool:
+        """Whether a stop or a suspension made its times worthless, and nothing else went wrong."""
+        return self.record.status == INTERRUPTED and self.stop is None
+
 
 def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[str], None]) -> TrialEnd:
     """Run a trial and commit it to `trials`, the folder of a run's trials. begins: gets the name of each phase.
@@ -121,6 +127,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
     with TrialFiles(folder, order.telemetry_interval_s, bench.nvml, [gpu.index for gpu in order.gpus]) as files:
         outcome, stop = _measure(order, bench, files, transcript, begins)
         files.close()
+        outcome = _whole(outcome, transcript.phases(), files.sampler.holes)
         joules, source = energy(folder, transcript.phases())
         peak_mib = files.sampler.peak_process_memory_mib
         facts = transcript.facts()
@@ -140,6 +147,17 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
         )
         trial_folders.commit(folder, record)
     return TrialEnd(record, files.sampler.elapsed_s(), stop)
+
+
+def _whole(outcome: Outcome, phases: Iterable[Phase], holes: Sequence[Hole]) -> Outcome:
+    """The outcome of a trial that ran all the time; else that it was interrupted, as its times hold the holes."""
+    spans = [(phase.begin_s, math.inf if phase.end_s is None else phase.end_s, phase.name) for phase in phases]
+    hit = [(hole, name) for hole in holes for begin, end, name in spans if hole.begin_s < end and begin < hole.end_s]
+    if not hit or outcome.status not in (OK, TIMEOUT):
+        return outcome
+    still_s, name = max((hole.still_s, name) for hole, name in hit)
+    why = f"this process or its trial stood still for {still_s:.0f} s in {name} (stopped, frozen or suspended)"
+    return Outcome(INTERRUPTED, f"{why}: its times do not count", outcome.exit_code)
 
 
 def bury(order: TrialOrder, folder: Path, outcome: Outcome = KILLED) -> TrialRecord:
