@@ -163,6 +163,56 @@ def test_ctrl_c_ends_an_import_without_a_word_and_a_task_with_how_to_go_on(
         assert (told.stdout, told.stderr) == ("130\n", said)
 
 
+@pytest.mark.parametrize("planted", ["tree", "tree.sha256", "tasks.py", "suite", "link", "open folder", "open file"])
+def test_a_tree_that_another_user_could_write_is_not_run_unless_it_is_named(tmp_path: Path, planted: str) -> None:
+    """In a sticky folder above the current one, as /tmp is."""
+    own, tree, here = tmp_path / "data" / "tsuishi", tmp_path / "tree", tmp_path / "tree" / "here"
+    for folder, said in ((own, "own"), (tree, "planted")):
+        (folder / "suites").mkdir(parents=True)
+        (folder / "suites" / "zoo.toml").touch()
+        (folder / MANIFEST).touch()
+        (folder / "tasks.py").write_text(f"raise SystemExit('{said}')\n")
+    here.mkdir()
+
+    def ran(**given: str) -> "subprocess.CompletedProcess[str]":
+        command = f"{sys.executable} -c 'from tsuishi.commands.door import main; main()' --list"
+        variables = {"XDG_DATA_HOME": str(tmp_path / "data"), "PYTHONPATH": str(REAL.root), **given}
+        return subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=here,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert ran().stderr == "planted\n", "a tree of one's own, of which anything may be changed"
+    if planted.startswith("open"):
+        path = tree if planted == "open folder" else tree / "suites" / "zoo.toml"
+        path.chmod(path.stat().st_mode | 0o002)
+        why = f"everybody may write {path}"
+    else:
+        path = {"tree": tree, "suite": tree / "suites" / "zoo.toml", "link": tree / "tasks.py"}.get(
+            planted, tree / planted
+        )
+        if planted == "link":
+            path.rename(tmp_path / "elsewhere.py")
+            path.symlink_to(tmp_path / "elsewhere.py")
+        try:
+            os.chown(path, 65534, -1, follow_symlinks=planted != "link")
+        except PermissionError:
+            missing("no right to give files away")
+        why = f"{path} belongs to user 65534"
+    tree.parent.chmod(0o1777)
+    name = f"{tree}: not used: {why}; TSUISHI_ROOT={tree} uses it all the same\n"
+    assert ran().stderr == f"{name}own\n"
+    assert ran(TSUISHI_ROOT=str(tree)).stderr == "planted\n"
+    nothing = ran(TSUISHI_ROOT=str(here)).stderr
+    assert nothing == f"error: TSUISHI_ROOT: {here} has no tasks.py: name a folder that `tsuishi init` made\n"
+    (tree / "tasks.py").unlink()
+    assert ran().stderr == "own\n"
+
+
 @pytest.fixture
 def fresh(tmp_path: Path) -> Path:
     """A checkout without .venv, whose lock has one package: `invoke`, which prints its arguments."""

@@ -5,6 +5,8 @@ nobody has changed since, and leaves all others.
 """
 
 import hashlib
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 
 MANIFEST = "tree.sha256"
+TASKS = "tasks.py"
 # As pyproject.toml puts them into a wheel.
 PARTS = (
-    "tasks.py",
+    TASKS,
     "invoke.yaml",
     "requirements.lock",
     "images",
@@ -50,6 +53,24 @@ def write_tree(folder: Path, checkout: Checkout) -> list[str]:
         with files.replacing(folder / MANIFEST) as manifest:
             manifest.writelines(f"{digest}  {name}\n" for name, digest in written.items())
     return left
+
+
+def why_not_run(folder: Path) -> str:
+    """Why the tree in a folder may hold what another user wrote, in words; empty where only this user or root could.
+
+    Whatever this user has changed in it counts, so digests decide nothing here.
+    """
+    parts = [folder / part for part in PARTS]
+    inside = [folder, folder / MANIFEST, *parts, *(path for part in parts for path in part.rglob("*"))]
+    for path in inside:
+        for about in (path.lstat(), path.stat()) if path.exists() else ():
+            if about.st_uid not in (0, os.geteuid()):
+                return f"{path} belongs to user {about.st_uid}"
+    for path in (*inside, *folder.parents):
+        mode = path.stat().st_mode if path.exists() else 0
+        if mode & stat.S_IWOTH and not (mode & stat.S_ISVTX and path.is_dir()):
+            return f"everybody may write {path}"
+    return ""
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:

@@ -1,18 +1,20 @@
 """The command `tsuishi` of an installed package: Invoke, on the tasks of a tree (base/tree.py).
 
-The tree is that of the current folder or of one above it, as `tsuishi init` makes it; else the user's own, in
-~/.local/share/tsuishi, which is made and brought up to date by itself.
+The tree is that which TSUISHI_ROOT names; else that of the current folder or of one above it, as `tsuishi init` makes
+it, where nobody else could have written it; else the user's own, in ~/.local/share/tsuishi, which is made and brought
+up to date by itself.
 """
 
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
 
 from tsuishi.base import home
-from tsuishi.base.checkout import PACKAGED, Checkout
+from tsuishi.base.checkout import PACKAGED, ROOT, Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.base.tree import MANIFEST, write_tree
+from tsuishi.base.tree import MANIFEST, TASKS, why_not_run, write_tree
 
 
 def main() -> None:
@@ -30,9 +32,16 @@ def main() -> None:
 
 
 def _tree() -> Path:
+    if named := os.environ.get(ROOT):
+        if not (Path(named) / TASKS).is_file():
+            raise UserError(f"{ROOT}: {named} has no {TASKS}: name a folder that `tsuishi init` made")
+        return Path(named)
     here = Path.cwd()
-    if found := next((folder for folder in (here, *here.parents) if (folder / MANIFEST).is_file()), None):
-        return found
+    for folder in (here, *here.parents):
+        if (folder / MANIFEST).is_file() and (folder / TASKS).is_file():
+            if not (why := why_not_run(folder)):
+                return folder
+            print(f"{folder}: not used: {why}; {ROOT}={shlex.quote(str(folder))} uses it all the same", file=sys.stderr)
     root = home.data()
     root.mkdir(parents=True, exist_ok=True)
     for name in write_tree(root, Checkout(PACKAGED)):
