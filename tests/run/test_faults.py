@@ -1,12 +1,13 @@
 """Faults of the machine and of workloads, each really made: what becomes of the trial, and of the run."""
 
 import csv
+import errno
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,13 @@ import pytest
 from tests.bench import make_checkout
 from tests.driver import V100, fake
 from tests.run.test_runner import session, trials
+from tests.sessions import seeing
 from tsuishi.base.errors import UserError
 from tsuishi.engines import sandbox
 from tsuishi.machine.gpus import Nvml
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.sampler import Sampler, energy_j
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")
@@ -141,3 +145,34 @@ def test_throttling_is_in_every_row_of_its_time(monkeypatch: pytest.MonkeyPatch)
     reasons = [row["throttle_reasons"] for _ in range(3) for row in nvml.sample()]
     assert (reasons[0], reasons[2]) == ("", "")
     assert reasons[1] == "sw_power_cap+hw_thermal_slowdown"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "Input/output error: mend that"),
+        (PermissionError(errno.EACCES, "Permission denied", "/sys/power"), "/sys/power: Permission denied: mend that"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), "Disk quota exceeded: free some room"),
+        (ValueError("no number"), "telemetry ended with ValueError: no number: mend that"),
+        (psutil.AccessDenied(7), "telemetry ended with AccessDenied: (pid=7): mend that"),
+    ],
+    ids=str,
+)
+def test_whatever_ends_the_telemetry_is_one_line_with_its_own_remedy(
+    tmp_path: Path, error: Exception, said: str
+) -> None:
+    class Broken(Nvml):
+        """A driver that fails while a trial runs."""
+
+        def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+            raise error
+
+    make_checkout(tmp_path, "ok")
+    with pytest.raises(RunStopped) as caught:
+        run_suite(seeing(session(tmp_path), nvml=Broken()))
+    (run,) = (tmp_path / "results").iterdir()
+    what = said if said.startswith("/") else f"{run}: {said}"
+    assert str(caught.value) == (
+        f"{what}, then go on with `invoke run-suite --resume {run.name}`; what was measured is kept"
+    )
+    assert trials(resume(session(tmp_path)))["ok"]["status"] == "ok"

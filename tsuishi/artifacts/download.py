@@ -3,7 +3,6 @@
 The part holds the bytes so far, from one server or several.
 """
 
-import errno
 import fcntl
 import math
 import os
@@ -19,7 +18,7 @@ from urllib.parse import urlsplit
 from tsuishi.artifacts.network import Network, failures, paced, public_url, reason
 from tsuishi.base import threads
 from tsuishi.base.errors import UserError
-from tsuishi.base.files import sha256_of
+from tsuishi.base.files import advice, sha256_of
 from tsuishi.base.screen import Momentary, Progress, Say
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from unearth.fetchers.sync import PyPIClient
 
 _PAGE = (b"<!doctype html", b"<html")
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _LOCK_POLL_S = 0.1
 
 
@@ -105,9 +103,8 @@ class Download:
             problem = reason(error, url, self._network)
             raise SourceFailed(f"{public_url(url)}: {problem}{self._kept_bytes()}") from error
         except OSError as error:
-            advice = "free some room" if error.errno in _FULL else "mend that"
             raise UserError(
-                f"{error.filename or self._part}: {error.strerror or error}{self._kept_bytes()}: {advice}, then "
+                f"{error.filename or self._part}: {error.strerror or error}{self._kept_bytes()}: {advice(error)}, then "
                 "start it again"
             ) from error
 

@@ -45,6 +45,7 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECAS
 _LONGEST_NAME = 100
 # Errors of a disk: it is full, or fails.
 _OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 # AT_FDCWD and RENAME_EXCHANGE of renameat2(2).
 _HERE, _EXCHANGE = -100, 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -64,6 +65,11 @@ def unfit(name: str) -> str:
 def is_windows_device(name: str) -> bool:
     """Whether Windows has a device of this name in every folder."""
     return _DEVICE.fullmatch(name) is not None
+
+
+def advice(error: OSError) -> str:
+    """What to do about a file that cannot be written."""
+    return "free some room" if error.errno in _FULL else "mend that"
 
 
 def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:

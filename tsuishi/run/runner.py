@@ -12,6 +12,7 @@ import psutil
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import advice
 from tsuishi.base.settings import Settings
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of
@@ -100,7 +101,7 @@ class Runner:
                     self._hear(end)
         except OSError as error:
             self._gather_after_error()
-            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
+            raise self._stopped("", error) from error
         except BaseException:
             self._gather_after_error()
             raise
@@ -221,9 +222,11 @@ class Runner:
             self._run.gather(vocabulary(self._checkout.suites))
             write_anew(self._run.path, self._run.written_anew())
         except OSError as error:
-            raise RunStopped(
-                self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
-            ) from error
+            raise self._stopped("the tables: ", error) from error
+
+    def _stopped(self, what: str, error: OSError) -> RunStopped:
+        path = error.filename or self._run.path
+        return RunStopped(self._run, f"{path}: {what}{error.strerror or error}: {advice(error)}")
 
 
 def seed_of(trial: PlannedTrial, drawn: str) -> int:

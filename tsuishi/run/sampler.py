@@ -51,7 +51,7 @@ class Sampler:
     `holes`: the times that were stopped (Ctrl-Z, a frozen control group) or suspended, of a second and more.
 
     pids: gives the roots of the trial's process trees, which are none before its start. A tick that cannot be written
-    (a full disk) ends the sampling; `__exit__` raises the error, when the trial is over.
+    (a full disk), or read, ends the sampling; `__exit__` raises OSError, when the trial is over.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Sampler:
         self._phase = ""
         self._done = False
         self._wake = threading.Event()
-        self._error: Exception | None = None
+        self._error: OSError | None = None
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> "Sampler":
@@ -114,8 +114,10 @@ class Sampler:
                 for phase in self._moments():
                     self._tick(writer, phase)
                     file.flush()
-        except Exception as error:  # raised at __exit__: telemetry never goes missing silently
+        except OSError as error:  # raised at __exit__: telemetry never goes missing silently
             self._error = error
+        except Exception as error:
+            self._error = OSError(f"telemetry ended with {type(error).__name__}: {error}")
 
     def _moments(self) -> Iterator[str]:
         """Waits for the moment of each tick, and gives the phase until then."""
