@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -52,6 +53,8 @@ class Chain:
     exit_code: int = 0
     # Whether it makes a run that run-suite can resume.
     makes_run: bool = False
+    # Locks that the chain has to its end.
+    held: ExitStack = field(default_factory=ExitStack)
 
     @cached_property
     def session(self) -> "Session":

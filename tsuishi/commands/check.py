@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
-from tsuishi.base import home
+from tsuishi.base import exclusion, home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
@@ -101,9 +101,14 @@ def find_number(chain: Chain) -> Found:
 
 
 def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
-    """A folder with a tree of its own and a suite with the case of the number; returns it, and the suite's name."""
+    """A folder with a tree of its own and a suite with the case of the number; returns it, and the suite's name.
+
+    The chain has the folder for itself. Raises Held where another process has it.
+    """
     folder = home.expanded(chain.options.text("in") or home.data() / "checks" / found.name).absolute()
-    checkout = chain.session.checkout
+    session, checkout = chain.session, chain.session.checkout
+    waits = session.screen.say if session.settings.wait else None
+    chain.held.enter_context(exclusion.file(folder / ".lock", f"checking in {folder}", waits))
     if found.adoption is None:
         made, suite = _made(folder, checkout, {found.source}), str(found.number.axes[SUITE])
         _narrow(made.suites / f"{suite}.toml", found)
