@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,14 @@ import pytest
 
 from tests.bench import make_checkout
 from tests.driver import V100, fake
+from tests.reports import make_report
 from tests.run.test_runner import session, trials
 from tests.sessions import seeing
+from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.engines import sandbox
 from tsuishi.machine.gpus import Nvml
+from tsuishi.results.verification import verify
 from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
@@ -176,3 +181,14 @@ def test_whatever_ends_the_telemetry_is_one_line_with_its_own_remedy(
         f"{what}, then go on with `invoke run-suite --resume {run.name}`; what was measured is kept"
     )
     assert trials(resume(session(tmp_path)))["ok"]["status"] == "ok"
+
+
+@pytest.mark.parametrize("now", [-1e6, 2.0**32 + 1e6], ids=["before 1970", "after 2106"])
+def test_a_clock_that_is_far_off_stops_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: float) -> None:
+    make_checkout(tmp_path, "ok", "unsupported")
+    monkeypatch.setattr(time, "time", lambda: now)
+    monkeypatch.setattr(time, "gmtime", partial(time.gmtime, now))
+    run = run_suite(session(tmp_path))
+    assert {trial["status"] for trial in trials(run).values()} == {"ok", "unsupported"}
+    assert verify(run, WORDS).is_verified
+    make_report([run], tmp_path / "reports" / "published", tmp_path / "templates", tmp_path / "report")

@@ -24,7 +24,7 @@ class Log:
     """The output of a workload, compressed, of bounded size. If the runner is killed, at most the end is lost."""
 
     def __init__(self, path: Path) -> None:
-        self._file = gzip.GzipFile(path, "wb", compresslevel=1)
+        self._file = gzip.GzipFile(path, "wb", compresslevel=1, mtime=0)  # a clock may be before 1970, or after 2106
         self._room = LOG_BEGIN_BYTES
         self._end = bytearray()
         self._left_out = 0
@@ -98,7 +98,8 @@ class TrialFiles:
 
 def leave_empty(folder: Path) -> None:
     """Write empty tables and an empty log, for a trial in which nothing was started."""
-    gzip.open(folder / "log.txt.gz", "wb").close()
+    with Log(folder / "log.txt.gz"):
+        pass
     for table in schema.OF_A_TRIAL:
         with (folder / f"{table}.csv").open("w", encoding="utf-8", newline="") as file:
             schema.csv_writer(table, file)
