@@ -91,6 +91,9 @@ def test_its_steps_run_the_suite_and_give_the_page_and_the_summary(
     assert "<testcase" in (report_of(runner) / "junit.xml").read_text()
 
     # Its exit code is that of the chain.
-    code, printed = runner(arguments="--env nowhere")
+    code, printed = runner(arguments="--repetitions 3\n\n  --env nowhere\n")
     assert code == 1
-    assert "unknown environment 'nowhere'" in printed
+    assert "unknown environment 'nowhere'" in printed, "options of all lines count"
+    assert (runner.output.read_text(), runner.summary.read_text()) == ("", ""), "not those of the job before"
+    code, _ = runner(arguments="--env nowhere", folder=f"{runner.workspace}/of a first job")
+    assert code == 1
