@@ -172,3 +172,40 @@ def test_a_sandbox_that_does_not_work_here_is_none(tmp_path: Path, monkeypatch: 
     why = "bubblewrap does not work here (bwrap: No permissions to create new namespace)"
     assert sandbox.described(PYTHON) == f"none: {why}"
     assert said(started("-c", "print('runs')")) == "runs\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "remedy"),
+    [
+        (
+            "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1",
+            "setting up uid map",
+            "user namespaces, as root: ",
+        ),
+        (
+            "echo 'bwrap: No permissions to create new namespace' >&2; exit 1",
+            "to create new",
+            "user namespaces, as root: ",
+        ),
+        ("exec sleep 60", "it did not end in 0.5 s)", "see what `bwrap"),
+        ("seq --separator=x 9999 >&2; exit 1", "1x2x3", "see what `bwrap"),
+    ],
+    ids=["AppArmor", "kernel", "hangs", "long"],
+)
+def test_a_sandbox_that_does_not_work_gets_a_line_and_a_remedy_that_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, why: str, remedy: str
+) -> None:
+    (tmp_path / "bwrap").write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{said}\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sandbox, "_PATIENCE_S", 0.5)
+    reason = sandbox.why_none(PYTHON)
+    assert why in reason
+    assert len(reason) < 260
+    assert remedy in sandbox.remedy(reason)
+    assert "install" not in sandbox.remedy(reason)
+
+
+def test_a_sandbox_that_is_not_there_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_bwrap(monkeypatch)
+    assert sandbox.remedy(sandbox.described(PYTHON)) == "install bubblewrap"

@@ -19,6 +19,10 @@ from tsuishi.machine import interpreters
 
 HOME = "/tmp"  # noqa: S108  it is the trial's own in the sandbox
 _PATIENCE_S = 20
+_LONGEST_LINE = 200
+_NOT_INSTALLED = "is not installed"
+# What bubblewrap says where the kernel, AppArmor or a container keeps it from making namespaces.
+_OF_NAMESPACES = ("namespace", "uid map", "gid map", "Operation not permitted", "Permission denied")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 # Files that the loader, the C library and interpreters read.
 _ETC = (
@@ -59,11 +63,23 @@ def described(python: str) -> str:
 def why_none(python: str) -> str:
     """Why programs of this interpreter run without a sandbox; empty where a trial run in a sandbox works."""
     if shutil.which("bwrap") is None:
-        return "bubblewrap (bwrap) is not installed"
+        return f"bubblewrap (bwrap) {_NOT_INSTALLED}"
     variables = environment_variables.for_trial(Path(python), HOME, ())
     result = _run([*_command(python, ()), python, "-S", "-c", ""], variables)
-    last_line = result.stderr.strip().rpartition("\n")[2] or "it says nothing"
+    last_line = result.stderr.strip().rpartition("\n")[2][:_LONGEST_LINE] or "it says nothing"
     return "" if result.returncode == 0 else f"bubblewrap does not work here ({last_line})"
+
+
+def remedy(why: str) -> str:
+    """What to do where there is no sandbox, for this reason; see `why_none`."""
+    if _NOT_INSTALLED in why:
+        return "install bubblewrap"
+    if any(word in why for word in _OF_NAMESPACES):
+        return (
+            "let bwrap make user namespaces, as root: `sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or an "
+            "AppArmor profile for it (Ubuntu 24.04)"
+        )
+    return "see what `bwrap --ro-bind / / true` says"
 
 
 def _command(python: str, mounts: Iterable[str], more: Iterable[str] = ()) -> list[str]:
@@ -112,5 +128,7 @@ def _run(command: list[str], variables: Mapping[str, str]) -> "subprocess.Comple
         return subprocess.run(
             command, env=variables, cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"it did not end in {_PATIENCE_S} s")
+    except OSError as error:
         return subprocess.CompletedProcess(command, 1, "", str(error))

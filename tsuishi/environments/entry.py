@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import toml
 from tsuishi.base.processes import Process
+from tsuishi.engines import sandbox
 from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
 from tsuishi.machine.gpus import Gpu
 from tsuishi.results.records import EnvironmentRecord
@@ -48,7 +49,7 @@ class Ready:
             return ""
         return (
             f"{program} runs in {self.environment.name} without a sandbox ({why}): it can read your files, keys too, "
-            "and the variables of your programs: install bubblewrap, or use a container engine"
+            f"and the variables of your programs: {sandbox.remedy(why)}, or use a container engine"
         )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tsuishi.base import owner
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Ended, Process, Stream
-from tsuishi.engines.docker.daemon import Connection, address, engine_errors
+from tsuishi.engines.docker.daemon import Connection, address, engine_errors, may_be_here
 from tsuishi.engines.docker.devices import NO_GPUS, find_passing, groups_of_gpus
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.environment_variables import of_cuda_cache
@@ -83,14 +83,14 @@ class ContainerStarter:
 
     def abandoned(self) -> Sequence[str]:
         """What `sweep` would end, in words; nothing where the engine does not answer."""
-        if address().startswith("unix://"):
+        if may_be_here(address()):
             with suppress(EngineLost), self._connection.speaking() as client:
                 return [f"container {container['Id'][:12]}: {_WHY}" for container in _abandoned(client)]
         return ()
 
     def sweep(self) -> None:
         """End the containers whose runner was killed, of every run, cache and user; none without an answer."""
-        if address().startswith("unix://"):
+        if may_be_here(address()):
             with suppress(EngineLost), self._connection.speaking() as client:
                 remove_abandoned(client)
 

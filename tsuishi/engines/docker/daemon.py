@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.home import home
@@ -26,6 +28,8 @@ _CAP_SYS_RESOURCE = 24
 # issue 1924; runc always did).
 _CRUN = (1, 26)
 _RUNTIME = "tsuishi-runtime"
+# How the address of a socket in a file begins: only this machine can have it.
+SOCKET = "unix://"
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,12 @@ class Daemon:
         if self.name == "Podman" and not _may_raise_limits():
             given["ulimits"] = [Ulimit(name=name, soft=_LIMIT, hard=_LIMIT) for name in ("nofile", "nproc")]
         return given
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it says the name and the kernel of this machine: loopback may lead elsewhere (SSH)."""
+        here = os.uname()
+        return (self.info.get("Name"), self.info.get("KernelVersion")) == (here.nodename, here.release)
 
     @property
     def hooks_need_a_writable_root(self) -> bool:
@@ -117,7 +127,16 @@ def address() -> str:
         return _address_of(name)
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     sockets = (Path("/var/run/docker.sock"), Path(runtime) / "docker.sock", home() / ".docker/run/docker.sock")
-    return next((f"unix://{socket}" for socket in sockets if socket.exists()), "")
+    return next((f"{SOCKET}{socket}" for socket in sockets if socket.exists()), "")
+
+
+def may_be_here(place: str) -> bool:
+    """Whether an address can be of an engine on this machine: a socket, or loopback, as in WSL and in jobs of CI."""
+    with suppress(ValueError):
+        parts = urlsplit(place)
+        if parts.scheme == "tcp" and parts.hostname:
+            return parts.hostname == "localhost" or ip_address(parts.hostname).is_loopback
+    return place.startswith(SOCKET)
 
 
 def context_name() -> str:

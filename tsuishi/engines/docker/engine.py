@@ -9,7 +9,7 @@ from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.screen import Say
 from tsuishi.engines.docker.base_images import Bases
 from tsuishi.engines.docker.containers import ContainerStarter, bounded, owned_labels
-from tsuishi.engines.docker.daemon import Connection, address, context_name, engine_errors
+from tsuishi.engines.docker.daemon import SOCKET, Connection, address, context_name, engine_errors, may_be_here
 from tsuishi.engines.docker.image_maker import ImageMaker
 from tsuishi.engines.docker.image_store import ImageStore
 from tsuishi.engines.docker.labels import OURS
@@ -48,20 +48,22 @@ class DockerEngine:
 
     def availability(self) -> Availability:
         place, named = address(), context_name()
-        if named and not place.startswith("unix://"):
+        if named and not may_be_here(place):
             engine = f"is of another machine ({place})" if place else "does not exist"
             remedy = "`docker context use` chooses another, and DOCKER_HOST names an engine here; or use venv"
             return Availability(False, reason=f"the context '{named}' of docker {engine}", remedy=remedy)
         if not place:
             return Availability(False, reason="no Docker socket found", remedy="install and start Docker, or use venv")
-        if not place.startswith("unix://"):
+        try:
+            if may_be_here(place):
+                with engine_errors():
+                    daemon = self._connection.daemon
+                if place.startswith(SOCKET) or daemon.is_here:
+                    return Availability(True, version=daemon.recorded_version)
             raise UserError(
                 f"DOCKER_HOST={place} is another machine, and telemetry would watch this machine: "
                 "run tsuishi there, or unset DOCKER_HOST"
             )
-        try:
-            with engine_errors():
-                return Availability(True, version=self._connection.daemon.recorded_version)
         except EngineLost as error:
             group = (
                 "add yourself to the group docker and log in again" if "ermission denied" in str(error) else "start it"
