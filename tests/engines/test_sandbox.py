@@ -202,10 +202,10 @@ def test_a_sandbox_that_does_not_work_gets_a_line_and_a_remedy_that_fits(
     reason = sandbox.why_none(PYTHON)
     assert why in reason
     assert len(reason) < 260
-    assert remedy in sandbox.remedy(reason)
-    assert "install" not in sandbox.remedy(reason)
+    assert remedy in sandbox.remedy_for(reason)
+    assert "install" not in sandbox.remedy_for(reason)
 
 
 def test_a_sandbox_that_is_not_there_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     without_bwrap(monkeypatch)
-    assert sandbox.remedy(sandbox.described(PYTHON)) == "install bubblewrap"
+    assert sandbox.remedy_for(sandbox.described(PYTHON)) == "install bubblewrap"

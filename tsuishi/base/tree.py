@@ -55,7 +55,7 @@ def write_tree(folder: Path, checkout: Checkout) -> list[str]:
     return left
 
 
-def why_not_run(folder: Path) -> str:
+def why_not_trusted(folder: Path) -> str:
     """Why the tree in a folder may hold what another user wrote, in words; empty where only this user or root could.
 
     Whatever this user has changed in it counts, so digests decide nothing here.

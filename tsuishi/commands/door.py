@@ -1,8 +1,8 @@
 """The command `tsuishi` of an installed package: Invoke, on the tasks of a tree (base/tree.py).
 
-The tree is that which TSUISHI_ROOT names; else that of the current folder or of one above it, as `tsuishi init` makes
-it, where nobody else could have written it; else the user's own, in ~/.local/share/tsuishi, which is made and brought
-up to date by itself.
+TSUISHI_ROOT names the tree. Else it is in the current folder or in a folder above it, as `tsuishi init` makes it, where
+nobody else could have written it; else it is the user's own, in ~/.local/share/tsuishi, which is made and brought up to
+date by itself.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from tsuishi.base import home
 from tsuishi.base.checkout import PACKAGED, ROOT, Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.base.tree import MANIFEST, TASKS, why_not_run, write_tree
+from tsuishi.base.tree import MANIFEST, TASKS, why_not_trusted, write_tree
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def _tree() -> Path:
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / MANIFEST).is_file() and (folder / TASKS).is_file():
-            if not (why := why_not_run(folder)):
+            if not (why := why_not_trusted(folder)):
                 return folder
             print(f"{folder}: not used: {why}; {ROOT}={shlex.quote(str(folder))} uses it all the same", file=sys.stderr)
     root = home.data()

@@ -70,7 +70,7 @@ def why_none(python: str) -> str:
     return "" if result.returncode == 0 else f"bubblewrap does not work here ({last_line})"
 
 
-def remedy(why: str) -> str:
+def remedy_for(why: str) -> str:
     """What to do where there is no sandbox, for this reason; see `why_none`."""
     if _NOT_INSTALLED in why:
         return "install bubblewrap"

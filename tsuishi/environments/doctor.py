@@ -80,7 +80,7 @@ def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) ->
     except UserError as error:
         yield MachineCheck("Docker", str(error), "see above")
     walls = sandbox.described(sys.executable)
-    remedy = f"{sandbox.remedy(walls)}; containers need none" if walls.startswith("none") else ""
+    remedy = f"{sandbox.remedy_for(walls)}; containers need none" if walls.startswith("none") else ""
     yield MachineCheck("sandbox for trials without a container", walls, remedy)
     for wanted in sorted({environment.python for environment in environments if environment.python}):
         python = find_python(wanted, builder.settings.pythons)

@@ -49,7 +49,7 @@ class Ready:
             return ""
         return (
             f"{program} runs in {self.environment.name} without a sandbox ({why}): it can read your files, keys too, "
-            f"and the variables of your programs: {sandbox.remedy(why)}, or use a container engine"
+            f"and the variables of your programs: {sandbox.remedy_for(why)}, or use a container engine"
         )
 
 

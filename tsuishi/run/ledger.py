@@ -108,7 +108,7 @@ class Ledger:
         self._record = run.run()
         self._trials = {trial.trial_id for trial in self._record.plan}
         self._asked = {question.id for question in self._record.questions}
-        # Whether the session has measured nothing: one that resumes a run which had ended is then not written.
+        # Whether the session resumes a run that had ended, and has measured nothing: then it is not written.
         self._is_idle = False
 
     def begin(self, clock: Clock, expected_s: float) -> None:

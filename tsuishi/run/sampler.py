@@ -240,7 +240,7 @@ def _is_stopped(process: psutil.Process) -> bool:
 
 
 def _clocks() -> tuple[float, float]:
-    """The seconds of the clock of trials, and of one that also goes while the machine is suspended."""
+    """The seconds of the clock of trials, and of a clock that also goes while the machine is suspended."""
     return time.monotonic(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
