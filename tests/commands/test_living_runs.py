@@ -44,8 +44,8 @@ def test_nothing_is_removed_from_a_living_run_and_a_run_that_has_ended_goes(
     holder = f"another tsuishi (process {runner.pid}) is measuring run {before.id}; wait for it"
     assert cleaned.stdout.splitlines() == [f"removed results/{ended_run.name}", f"left results/{before.id}: {holder}"]
     assert (cleaned.returncode, cleaned.stderr, ended_run.exists()) == (0, "", False)
-    doctor = invoke(tmp_path, "doctor", "--remove")
-    assert ".partial-" not in doctor.stdout
+    doctor = invoke(tmp_path, "doctor", "--remove-strays")
+    assert (doctor.stderr, before.id in doctor.stdout) == ("", False)
     statuses = sorted(trial.status for _, trial in ended(runner, tmp_path).finished())
     assert statuses in (["interrupted", "ok"], ["interrupted"]), "both trials, in any order"
     assert invoke(tmp_path, "verify").returncode == 0
