@@ -1,5 +1,6 @@
 """Cells of notebooks, in the shapes that public notebooks have, as Python."""
 
+import time
 from pathlib import Path
 
 import nbformat
@@ -70,3 +71,10 @@ def test_what_only_a_notebook_can_run_is_refused_where_a_statement_begins(tmp_pa
     with pytest.raises(UserError, match=r"code cell 1: '.*' is for notebooks only: remove it") as refused:
         script(tmp_path, f"if 1:\n{line}" if line.startswith(" ") else line)
     assert f"'{shown}'" in str(refused.value)
+
+
+def test_a_line_of_blanks_takes_a_time_in_proportion(tmp_path: Path) -> None:
+    """Each blank was tried as the end of an indent and as a part of what follows: 80,000 took half a minute."""
+    begun = time.process_time()
+    assert script(tmp_path, " " * 80_000 + "1").endswith("1\n")
+    assert time.process_time() - begun < 5

@@ -11,7 +11,7 @@ from tsuishi.base.errors import UserError
 SUFFIX = ".ipynb"
 # The beginnings of statements that only a notebook can run: magics of IPython, commands of a shell, help.
 _HELP = r"(?:\?+[\w.%*]+|[\w.%*]+\?+)\s*$"
-_MAGIC = re.compile(rf"\s*(?:[%!]|{_HELP}|[\w., ]+=\s*[%!])")
+_MAGIC = re.compile(rf"\s*+(?:[%!]|{_HELP}|[\w., ]+=\s*+[%!])")
 # A script does not need these: the place of charts, the reloading of modules, the time of a cell.
 _HARMLESS = re.compile(
     rf"\s*(?:%(?:matplotlib|config|autoreload|load_ext|reload_ext|tensorflow_version|%time|%capture)\b|{_HELP})"
