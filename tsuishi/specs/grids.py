@@ -3,8 +3,9 @@
 import csv
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from html.parser import HTMLParser
 from itertools import takewhile
 from pathlib import PurePosixPath
@@ -13,6 +14,15 @@ from typing import Any
 _DELIMITERS = ",\t;|"
 # The widest cell: a number of columns in a file is no reason to write so many cells.
 _MOST_SPAN = 100
+# The most cells of a file, with its headings above each table, and the most columns of a table. A long text counts as
+# several cells, as it takes their time.
+MOST_CELLS, MOST_COLUMNS, _LONG_TEXT = 500_000, 1_000, 100
+# The facts that a site has of a page, above it.
+_FACTS_OF_PAGE = re.compile(r"\A---\n(?:(?!---\n)(?>[\w-]+:|[ \t-]).*\n)++---\n")
+# The most characters of a page in HTML or Markdown, whose parsers take some hundred bytes and microseconds for each.
+MOST_OF_PAGE = 2 << 20
+# The longest key of JSON, with the keys above it.
+_LONGEST_KEY = 1_000
 # The header of the cells with the percentiles of a collection of uploads.
 PERCENTILES = "percentiles of the uploads"
 # The header of the cells with their number.
@@ -34,23 +44,60 @@ class Grid:
 
 
 def grids(name: str, text: str) -> list[Grid]:
-    """Every table of a file, by the ending of its name, else by its beginning. Raises ValueError for broken JSON."""
+    """Every table of a file, by the ending of its name, else by its beginning.
+
+    Raises ValueError for what is no JSON or CSV, and for more than MOST_CELLS or MOST_COLUMNS.
+    """
+    found, cells = [], 0
+    for grid in _grids(name, text):
+        cells += sum(_weight(row) for row in (grid.header, *grid.rows, grid.heading))
+        _bound(cells)
+        found.append(grid)
+    return found
+
+
+def _weight(texts: Iterable[str]) -> int:
+    """How many cells texts count as."""
+    return sum(1 + len(text) // _LONG_TEXT for text in texts)
+
+
+def _bound(cells: int, columns: int = 0) -> None:
+    if cells > MOST_CELLS:
+        raise ValueError(f"more than {MOST_CELLS:,} cells, the most that are read: give a part of the file")
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"more than {MOST_COLUMNS:,} columns, the most that are read: give a part of the file")
+
+
+def _grids(name: str, text: str) -> Iterable[Grid]:
     kind, begin = PurePosixPath(name).suffix.lower(), text.lstrip()[:1]
     if kind == ".json" or (kind not in (".csv", ".tsv", ".md") and begin in ("{", "[")):
         return _of_json(json.loads(text))
-    if kind in (".html", ".htm") or (begin == "<" and kind not in (".csv", ".tsv", ".md")):
+    is_html = kind in (".html", ".htm") or (begin == "<" and kind not in (".csv", ".tsv", ".md"))
+    is_markdown = kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text
+    if (is_html or is_markdown) and len(text) > MOST_OF_PAGE:
+        raise ValueError(f"more than {MOST_OF_PAGE:,} characters, the most of a page: give the part with its tables")
+    if is_html:
         return _of_html(text)
-    if kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text:
+    if is_markdown:
         from markdown_it import MarkdownIt
 
-        page = re.sub(r"\A---\n(?:(?:[\w-]+:|[ \t-]).*\n)+---\n", "", text)  # without the facts that a site has of it
-        return _of_html(MarkdownIt("commonmark").enable("table").render(page))
+        return _of_html(MarkdownIt("commonmark").enable("table").render(_FACTS_OF_PAGE.sub("", text)))
     return _of_lines(text)
 
 
 def _grid(rows: Iterable[Iterable[str]], headers: int = 1, heading: tuple[str, ...] = ()) -> list[Grid]:
     """The grid of rows whose first `headers` rows are its header; empty without any row of data."""
-    cells = [tuple(" ".join(cell.split()) for cell in row) for row in rows]
+
+    @cache  # a cell that spans many places is one text
+    def plain(cell: str) -> str:
+        return " ".join(cell.split())
+
+    cells: list[tuple[str, ...]] = []
+    weight = 0
+    for row in rows:
+        cells.append(tuple(map(plain, row)))
+        weight += _weight(cells[-1])
+        _bound(weight, len(cells[-1]))
     heads, data = cells[:headers], [row for row in cells[headers:] if any(row)]
     if not heads or not data:
         return []
@@ -67,22 +114,29 @@ def _of_lines(text: str) -> list[Grid]:
     if not lines:
         return []
     delimiter = max(_DELIMITERS, key=lines[0].count)
-    return _grid(csv.reader(lines, delimiter=delimiter))
+    try:
+        return _grid(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:  # a quotation mark that nothing closes
+        raise ValueError(f"no CSV: {error}") from error
 
 
-def _of_json(value: Any) -> list[Grid]:
+def _of_json(value: Any) -> Iterator[Grid]:
     """The table of a list of objects, of objects by name, or of lists by column."""
     if isinstance(value, Mapping) and value and all(map(_is_row, value.values())):
         value = [{"name": name, **each} for name, each in value.items()]
     if isinstance(value, Mapping) and value and all(map(_is_column, value.values())):
         value = [dict(zip(value, row, strict=False)) for row in zip(*value.values(), strict=False)]
     if isinstance(value, Mapping):
-        return [grid for each in value.values() if isinstance(each, list | Mapping) for grid in _of_json(each)]
-    if not isinstance(value, list) or not value or not all(isinstance(each, Mapping) for each in value):
-        return []
-    flat = [_flat(each) for each in value]
-    header = list(dict.fromkeys(key for each in flat for key in each))
-    return _grid([header, *([each.get(key, "") for key in header] for each in flat)])
+        for each in value.values():
+            if isinstance(each, list | Mapping):
+                yield from _of_json(each)
+    elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        header: dict[str, str] = {}  # a key is one text in all rows
+        flat = []
+        for each in value:
+            flat.append({header.setdefault(key, key): text for key, text in _flat(each).items()})
+            _bound(len(flat) * len(header), len(header))
+        yield from _grid([[*header], *([each.get(key, "") for key in header] for each in flat)])
 
 
 def _is_row(value: Any) -> bool:
@@ -98,6 +152,8 @@ def _is_column(value: Any) -> bool:
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """The texts of an object by key; those of an inner object by both keys."""
     texts: dict[str, str] = {}
+    if len(prefix) > _LONGEST_KEY:
+        raise ValueError(f"a key of more than {_LONGEST_KEY} characters")
     if isinstance(values.get("percentiles"), list) and values["percentiles"]:
         return _of_uploads(values)
     for key, value in values.items():
@@ -105,6 +161,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
             texts |= _flat(value, f"{prefix}{key} ")
         elif not isinstance(value, list):
             texts[f"{prefix}{key}"] = "" if value is None else str(value)
+        _bound(0, len(texts))
     return texts
 
 
@@ -123,7 +180,11 @@ def _of_uploads(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _of_html(text: str) -> list[Grid]:
     reader = _TableReader()
-    reader.feed(text)
+    try:
+        reader.feed(text)
+        reader.close()
+    except AssertionError as error:  # "<![a", as html.parser has it
+        raise ValueError(f"no HTML: {error}") from error
     return [grid for table in reader.tables for grid in _grid(*table)]
 
 
@@ -144,9 +205,12 @@ class _TableReader(HTMLParser):
         self._cell: list[str] | None = None
         self._spans = (1, 1)
         self._heads: list[bool] = []
+        # The tables around the last one, each as the six above; and how many cells there are.
+        self._outer: list[tuple[Any, ...]] = []
+        self._cells = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a heading, a table, a row or a cell; a table within a cell takes its place."""
+        """Begin a heading, a table, a row or a cell; a table within a cell is a table of its own."""
         if tag in _HEADINGS:
             self._headings = {
                 level: text for level, text in self._headings.items() if level < tag or level == "li" == tag
@@ -154,7 +218,8 @@ class _TableReader(HTMLParser):
             self._heading = self._headings.setdefault(tag, [])
             self._heading.append("\n")
         if tag == "table":
-            self._rows, self._headers, self._below = [], 0, {}
+            self._outer.append((self._rows, self._headers, self._below, self._cell, self._spans, self._heads))
+            self._rows, self._headers, self._below, self._cell = [], 0, {}, None
         if tag == "table" or self._rows is None:
             return
         if self._cell is not None and tag in ("tr", "td", "th"):
@@ -177,10 +242,11 @@ class _TableReader(HTMLParser):
             return
         if self._cell is not None and tag in ("td", "th", "tr", "table"):
             row, (columns, rows) = self._rows[-1], self._spans
+            text = "".join(self._cell)
             for _ in range(columns):
                 if rows > 1:
                     self._below[len(row)] = rows - 1, len(self._rows) - 1
-                row.append("".join(self._cell))
+                self._put(row, text)
             self._cell = None
         if tag == "tr" and self._rows:
             self._fill()
@@ -189,8 +255,10 @@ class _TableReader(HTMLParser):
         elif tag == "table":
             texts = ["".join(text) for _, text in sorted(self._headings.items())]
             heading = tuple(line.strip() for text in texts for line in text.splitlines() if line.strip())
+            self._cells += _weight(heading)
+            _bound(self._cells)
             self.tables.append((self._rows, max(self._headers, 1), heading))
-            self._rows = None
+            self._rows, self._headers, self._below, self._cell, self._spans, self._heads = self._outer.pop()
 
     def handle_data(self, data: str) -> None:
         """A part of the text of a cell or a heading."""
@@ -210,7 +278,13 @@ class _TableReader(HTMLParser):
                 self._below[len(row)] = left - 1, len(self._rows) - 1
             else:
                 del self._below[len(row)]
-            row.append(text)
+            self._put(row, text)
+
+    def _put(self, row: list[str], text: str) -> None:
+        """Put a cell into a row. Raises ValueError for too many."""
+        row.append(text)
+        self._cells += _weight((text,))
+        _bound(self._cells, len(row))
 
 
 def _span(text: str | None) -> int:
