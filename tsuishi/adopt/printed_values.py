@@ -16,7 +16,7 @@ _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 _COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
-    BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d+)\b", re.IGNORECASE),
+    BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d{1,15})\b", re.IGNORECASE),
 }
 # Counts in the header of a column. In a heading, cores are those that a machine has.
 _COUNTS_IN_HEADER = {**_COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
@@ -49,6 +49,8 @@ _OF_HARDWARE = re.compile(
 )
 # A heading with more words is a sentence, and no name of hardware.
 _MOST_WORDS = 8
+# A value of an axis has no more words: "torch compile default".
+_MOST_TOKENS = 3
 # Words of a header that are part of no network's name: quantities, units, statistics.
 _OF_QUANTITIES = re.compile(
     r"(?:throughput|speed|latency|time|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
@@ -95,7 +97,7 @@ class PrintedValues:
             return self._models.get(plain(text)) or (None if behind else self._models.get(plain(name)))
         if axis in self._values:
             return self._values[axis].get(plain(text)) or None
-        number = re.fullmatch(r"\D*?(\d+)(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
+        number = re.fullmatch(r"\D*?(\d{1,15})(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
         return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
 
     def library_of(self, texts: Sequence[str]) -> tuple[str, int]:
@@ -143,7 +145,7 @@ class PrintedValues:
         left: list[str] = []
         index = 0
         while index < len(tokens):
-            size, axis = self._next(tokens[index:])
+            size, axis = self._next(tokens[index : index + _MOST_TOKENS])
             if axis and axis not in case:
                 case[axis] = " ".join(tokens[index : index + size])
             else:
@@ -166,11 +168,10 @@ class PrintedValues:
 
     def _next(self, tokens: Sequence[str]) -> tuple[int, str]:
         """The axis that the first tokens give a value of, and how many these are; else one token, and none."""
-        for size in (3, 2, 1):
-            if len(tokens) >= size:
-                text = plain("".join(tokens[:size]))
-                if axis := next((axis for axis, known in self._values.items() if text in known), ""):
-                    return size, axis
+        for size in range(len(tokens), 0, -1):
+            text = plain("".join(tokens[:size]))
+            if axis := next((axis for axis, known in self._values.items() if text in known), ""):
+                return size, axis
         return 1, ""
 
 
