@@ -19,10 +19,8 @@ _TIME_EACH = re.compile(
     r"(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
 )
 _OF_IMAGE = r"(?:/|per) ?(?:images?|imgs?|samples?|frames?|pictures?|examples?)\b"
-_TIME_OF_IMAGE = re.compile(
-    rf"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?) ?{_OF_IMAGE}"
-    rf"|{_OF_IMAGE}.*[(\[ ,](?P<last>ms|msecs?|us|µs|s|secs?|seconds?)[)\]]?$"
-)
+_TIME_OF_IMAGE = re.compile(rf"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?) ?{_OF_IMAGE}")
+_OF_IMAGE_TIME = re.compile(rf"\A(?>.*?{_OF_IMAGE}).*[(\[ ,](?P<unit>ms|msecs?|us|µs|s|secs?|seconds?)[)\]]?$")
 _UNIT = re.compile(r"(?:[(\[ ,]|/(?=ms$))(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
@@ -84,8 +82,8 @@ def quantity_of(header: str) -> PrintedQuantity | None:
     if each := _TIME_EACH.search(plain):
         seconds = numerals.SECONDS[each["unit"]]
         return ("median_epoch_s" if each["what"] == "epoch" else STEP), seconds, False
-    if of_image := _TIME_OF_IMAGE.search(plain):
-        unit = of_image["unit"] or of_image["last"]
+    if of_image := _TIME_OF_IMAGE.search(plain) or _OF_IMAGE_TIME.search(plain):
+        unit = of_image["unit"]
         return IMAGES, 1 / (numerals.SECONDS.get(unit) or numerals.SECONDS[unit.rstrip("s")]), True
     return _time_of(plain)
 
