@@ -1,6 +1,7 @@
 """From files with tables to a source: what each column holds, which numbers are cases here, and which are not."""
 
 import hashlib
+import math
 import re
 import statistics
 from collections import Counter
@@ -293,5 +294,7 @@ def _batch_by_arithmetic(grid: Grid, proposed: ColumnMap) -> int:
             rate, time = (row[grid.header.index(places[holds].name)] for holds in (IMAGES, STEP))
             if (images := printed_number(rate, proposed.decimal)) and (step := printed_number(time, proposed.decimal)):
                 found.append(places[IMAGES].converted(images) * places[STEP].converted(step))
+    if not all(map(math.isfinite, found)):  # 1e300 x 1e300
+        return 0
     batch = round(statistics.median(found)) if found else 0
     return batch if batch and all(abs(each / batch - 1) < NEAR for each in found) else 0
