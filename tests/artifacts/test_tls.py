@@ -31,6 +31,7 @@ from tests.run.test_runner import SMALL, session, wait_for
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.cache import Cache
 from tsuishi.artifacts.certificates import trusted_certificates
+from tsuishi.artifacts.client import http_client
 from tsuishi.artifacts.datasets import DataSet
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources, pip_options
@@ -290,6 +291,22 @@ def test_a_proxy_out_of_reach_is_named(host: Host, site: Site, monkeypatch: pyte
     monkeypatch.setenv("HTTPS_PROXY", f"http://ada:{TOKEN}@127.0.0.1:9")
     told = host.refused(Sources(indexes=(site.index,)))
     assert f"{site.index}: [Errno 111] Connection refused, through the proxy http://127.0.0.1:9; " in told
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    ["http://ada:hun#ter@proxy.example:3128", "http://ada:hun/ter@proxy:1", "http://proxy.example:hun", "http://[::1"],
+)
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "ALL_PROXY", "PIP_PROXY"])
+def test_a_proxy_that_is_no_valid_address_is_named_without_its_password(
+    proxy: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, proxy)
+    with pytest.raises(UserError) as refused:
+        http_client(Network())
+    setting = "the proxy of pip" if name == "PIP_PROXY" else name
+    codes = "write % codes for # / ? [ in a password, as %23 for #"
+    assert str(refused.value) == f"{setting} is no valid address (invalid port): {codes}"
 
 
 def test_a_proxy_that_wants_credentials_gets_them_or_is_named(

@@ -28,6 +28,9 @@ A = "aZ09" * 10
         ("AWS_SECRET_ACCESS_KEY=wJalr/XUt+n is set", "AWS_SECRET_ACCESS_KEY=[redacted] is set"),
         ("connect(user='ada', password='hunter2')", "connect(user='ada', password='[redacted]')"),
         ('{"token": "hunter2", "n": 1}', '{"token": "[redacted]", "n": 1}'),
+        ("http://ada:hun/ter2@proxy:3128 refused", "http://proxy:3128 refused"),
+        ("https://host/t.csv?se=2026-01-01&sig=aB%2Bc", "https://host/t.csv?se=2026-01-01&sig=[redacted]"),
+        ("https://host/t.csv?X-Amz-Signature=0a1b", "https://host/t.csv?X-Amz-Signature=[redacted]"),
         ("?api_key=hunter2&page=2", "?api_key=[redacted]&page=2"),
         ("passwd = hunter2", "passwd = [redacted]"),
     ],
@@ -40,6 +43,7 @@ def test_a_secret_is_not_told(given: str, told: str) -> None:
     "sentence",
     [
         "https://host/simple: ada@host does not answer",
+        "https://host:8080/@scope/package and ada@host",
         "SyntaxError: unexpected token: '='",
         "the tokenizer needs max_tokens=512, pad_token=0 and eos_token=None",
         "a password is needed: give one with --ask",

@@ -76,6 +76,8 @@ class Adoption:
         """(text, what it was taken for, why) of columns and of parts of names; what several tables say alike, once."""
         found: dict[tuple[str, str], tuple[str, int]] = {}
         for table in self.tables:
+            if table.file.encoding:
+                found[table.file.name, f"text in {table.file.encoding}"] = "it is no UTF-8", 1
             named = [(text, what, "in the name of the file, or a heading") for text, what in table.named.evidence]
             columns = [(each.header, each.holds or "not read", each.why) for each in table.proposed.evidence]
             for text, what, why in (*named, *columns):

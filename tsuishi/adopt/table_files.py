@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from tsuishi.adopt.stated_versions import contradictions
-from tsuishi.artifacts.network import Network, TooLarge, failures, paced, reason
-from tsuishi.base import toml
+from tsuishi.artifacts.network import Network, TooLarge, failures, paced, public_url, reason
+from tsuishi.base import files, toml
 from tsuishi.base.checkout import NoRepository, git
 from tsuishi.base.errors import UserError
+from tsuishi.specs.table_text import table_text
 
 if TYPE_CHECKING:
     from unearth.fetchers.sync import PyPIClient
 
 _ENDINGS = (".csv", ".tsv", ".md", ".markdown", ".html", ".htm", ".json", ".txt")
+# The longest of these, with its point.
+_ENDING = max(map(len, _ENDINGS))
 _LICENCE_FILES = ("LICENSE", "LICENSE.md", "LICENSE.txt", "LICENCE", "COPYING")
 # A licence that lets a file be passed on with its text, and words that only its text has.
 _PASSED_ON = {
@@ -51,6 +54,8 @@ class TableFile:
     address: str
     licence: Licence
     contradictions: tuple[str, ...] = ()
+    # Of its text; empty for UTF-8.
+    encoding: str = ""
 
 
 def table_files(given: str, network: Network, licence: Path | None) -> list[TableFile]:
@@ -68,12 +73,18 @@ def table_files(given: str, network: Network, licence: Path | None) -> list[Tabl
     return [_local(each, of) for each in paths]
 
 
+def shown(given: str) -> str:
+    """A path or an address of a table as it may be printed: without credentials, and without a query."""
+    return public_url(given) if "://" in given else given
+
+
 def _local(path: Path, licence: Licence | None) -> TableFile:
     address, root = _origin(path)
-    text = toml.read_text(path)
+    content = toml.read_content(path)
+    text, encoding = table_text(str(path), content)
     # Without a repository the files beside it may be of other machines, as in a folder of downloads.
     beside = contradictions(path.resolve().parent, root) if (root / ".git").exists() else ()
-    return TableFile(path.name, text, path.read_bytes(), address, licence or _licence_beside(path, root), beside)
+    return TableFile(path.name, text, content, address, licence or _licence_beside(path, root), beside, encoding)
 
 
 def _origin(path: Path) -> tuple[str, Path]:
@@ -85,7 +96,7 @@ def _origin(path: Path) -> tuple[str, Path]:
         commit = git(root, "rev-parse", "HEAD").decode().strip()
     except NoRepository:
         return path.name, root
-    return f"{url} {commit} {path.resolve().relative_to(root.resolve()).as_posix()}", root
+    return f"{public_url(url)} {commit} {path.resolve().relative_to(root.resolve()).as_posix()}", root
 
 
 def _licence_beside(path: Path, root: Path) -> Licence:
@@ -113,12 +124,10 @@ def _fetched(given: str, network: Network, licence: Licence | None) -> TableFile
     with http_client(network) as client:
         content = _content(client, address, network)
         found = licence or next(_licences_above(client, address, network), Licence())
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{given}: no text in UTF-8: {error.reason}") from error
-    name = unquote(PurePosixPath(urlsplit(address).path).name) or "table.html"
-    return TableFile(name, text, content, address, found)
+    text, encoding = table_text(shown(given), content)
+    name = PurePosixPath(unquote(urlsplit(address).path)).name or "table.html"
+    name = f"table{PurePosixPath(name).suffix[:_ENDING]}" if files.unfit(name) else name
+    return TableFile(name, text, content, public_url(address), found, encoding=encoding)
 
 
 def _content(client: "PyPIClient", address: str, network: Network) -> bytes:
@@ -132,7 +141,7 @@ def _content(client: "PyPIClient", address: str, network: Network) -> bytes:
                     raise TooLarge(f"larger than {toml.MOST_TEXT_BYTES >> 20} MiB, the most that is read")
             return bytes(body)
     except failures() as error:
-        raise UserError(f"{address}: {reason(error, address, network)}") from error
+        raise UserError(f"{public_url(address)}: {reason(error, address, network)}") from error
 
 
 def _licences_above(client: "PyPIClient", address: str, network: Network) -> Iterator[Licence]:

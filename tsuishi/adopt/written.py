@@ -14,10 +14,12 @@ from tomlkit.items import AoT, InlineTable
 from tsuishi.adopt.adoption import STEADY, WORKLOAD, AdoptedTable, Adoption
 from tsuishi.adopt.printed_pairs import proposed_questions
 from tsuishi.base import files
+from tsuishi.base.errors import UserError
 from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
 from tsuishi.specs.grids import PERCENTILES, UPLOADS
 from tsuishi.specs.printed_table import PrintedTable
-from tsuishi.specs.source import FILE
+from tsuishi.specs.source import FILE, Source, read_source
+from tsuishi.specs.suite import Suite, read_suite
 from tsuishi.specs.vocabulary import Vocabulary
 
 LICENCE = "LICENSE"
@@ -56,16 +58,33 @@ def write_source(
     suite: Path,
     words: Vocabulary,
     claims: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Write the source with its claims into its folder, and the suite of its cases. The folder must not exist."""
+) -> tuple[Source, Suite]:
+    """Write the source with its claims into its folder, and the suite of its cases; returns them, as they are read.
+
+    The folder must not exist. Raises UserError where the files could not be read again: then nothing is written.
+    """
     with files.temporary_folder(folder.parent, f".{folder.name}-") as making:
-        inside = making / folder.name
+        inside, cases = making / folder.name, making / suite.name
         inside.mkdir()
         specs = [_stored(table, inside) for table in adoption.tables if table.spec and table.reading.numbers]
         (inside / FILE).write_text(_source(adoption, title, specs, claims), encoding="utf-8")
+        cases.write_text(suite_text(adoption, title, words), encoding="utf-8")
+        try:
+            found = read_source(inside / FILE, words), read_suite(cases, words)
+        except UserError as error:
+            raise UserError(f"nothing is written: {str(error).replace(f'{making}/', '')}: correct the table") from error
         inside.rename(folder)
-    with files.replacing(suite) as writing:
-        writing.write(suite_text(adoption, title, words))
+        with files.replacing(suite) as writing:
+            writing.write(cases.read_text(encoding="utf-8"))
+    return found
+
+
+def _named(folder: Path, name: str, content: bytes) -> str:
+    """Write a file under its name, or under a name like it where the name is that of another file; returns the name."""
+    while name in (FILE, LICENCE) or ((folder / name).exists() and (folder / name).read_bytes() != content):
+        name = f"table-{name}"
+    (folder / name).write_bytes(content)
+    return name
 
 
 def _stored(table: AdoptedTable, folder: Path) -> PrintedTable:
@@ -73,13 +92,11 @@ def _stored(table: AdoptedTable, folder: Path) -> PrintedTable:
     spec, file = table.spec, table.file
     assert spec is not None
     if file.licence.name:
-        (folder / file.name).write_bytes(file.content)
         (folder / LICENCE).write_text(file.licence.text, encoding="utf-8")
-        return spec
-    content = _used(table, spec)
-    name = f"{Path(file.name).stem}-{table.number}-used.csv"
-    (folder / name).write_text(content, encoding="utf-8", newline="")
-    digest = hashlib.sha256(content.encode()).hexdigest()
+        return spec.model_copy(update={"file": _named(folder, file.name, file.content)})
+    content = _used(table, spec).encode()
+    name = _named(folder, f"{Path(file.name).stem}-{table.number}-used.csv", content)
+    digest = hashlib.sha256(content).hexdigest()
     return spec.model_copy(update={"file": name, "number": 1, "original": spec.sha256, "sha256": digest})
 
 

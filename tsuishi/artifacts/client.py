@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tsuishi.artifacts.certificates import verification
-from tsuishi.artifacts.network import Network, TooLarge, message_line, paced, public_url
+from tsuishi.artifacts.network import Network, TooLarge, invalid, message_line, paced, public_url
 from tsuishi.artifacts.pip_configuration import pip_proxy
 from tsuishi.base.errors import UserError
 
@@ -28,7 +28,7 @@ def http_client(network: Network, indexes: Sequence[str] = (), *, unlocked: bool
     `indexes`: URLs of package indexes, which may hold credentials. `unlocked`: no lock has a hash of the files yet, so
     redirects from https to http are refused. Raises UserError where the configured certificates or proxy are of no use.
     """
-    from httpx2 import Timeout
+    from httpx2 import InvalidURL, Timeout
     from unearth.auth import MultiDomainBasicAuth
     from unearth.fetchers.sync import PyPIClient
 
@@ -41,9 +41,24 @@ def http_client(network: Network, indexes: Sequence[str] = (), *, unlocked: bool
             event_hooks={"response": [_stay_encrypted, _stay_in_the_web] if unlocked else [_stay_in_the_web]},
             timeout=Timeout(network.silence_s, connect=network.connect_s),
         )
+    except InvalidURL as error:
+        raise UserError(f"{_proxy_at_fault()} is {invalid(error)}") from error
     except (ImportError, ValueError) as error:
         proxies = ", ".join(sorted({public_url(url) for name, url in getproxies().items() if name != "no"}))
         raise UserError(f"the proxy cannot be used ({proxies or 'as pip has it'}): {message_line(error)}") from error
+
+
+def _proxy_at_fault() -> str:
+    """The name of the first setting with the address of a proxy that is not valid."""
+    from httpx2 import URL, InvalidURL
+
+    proxies = {f"{name}_proxy".upper(): url for name, url in getproxies().items()}
+    for name, url in {"the proxy of pip": pip_proxy() or "", **proxies}.items():
+        try:
+            URL(url if "://" in url else f"http://{url}")
+        except InvalidURL:
+            return name
+    return "NO_PROXY"
 
 
 def _stay_in_the_web(response: "Response") -> None:

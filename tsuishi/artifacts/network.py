@@ -1,5 +1,6 @@
 """How long to wait for a server, and the reasons for a failure in words, without the credentials of a URL."""
 
+import re
 import ssl
 import time
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from tsuishi.artifacts.pip_configuration import pip_proxy
 from tsuishi.base import threads
+from tsuishi.base.redaction import redacted
 
 # X509_V_ERR_* of OpenSSL: the chain ends at a certificate that is not trusted.
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
@@ -90,6 +92,8 @@ def reason(error: Exception, url: str, network: Network) -> str:
             return (
                 f"{status}: credentials for it go into its URL or ~/.netrc" if response.status_code == 401 else status
             )
+        case httpx2.InvalidURL():
+            return f"it is {invalid(error)}"
         case httpx2.TooManyRedirects():
             return "it redirects without end"
         case httpx2.ConnectTimeout():
@@ -126,13 +130,29 @@ def _by_proxy(url: str) -> str:
 
 
 def public_url(url: str) -> str:
-    """A URL for messages: without credentials, and without its query, which may be a signature.
+    """A URL for people: without credentials, also where it is no valid URL, and without its query, maybe a signature.
 
     >>> public_url("https://ada:secret@packages.example/simple/?sig=1#sha256=2")
     'https://packages.example/simple/'
+    >>> public_url("http://ada:sec/ret#1@proxy.example:3128"), public_url("git@code.example:ada/tables.git")
+    ('http://proxy.example:3128', 'git@code.example:ada/tables.git')
     """
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    scheme, slashes, rest = url.partition("://")
+    if not slashes:  # a proxy, or a remote of git
+        return redacted(re.sub(r"\A[^/\s:@]*:.*@", "", url))
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    name, at, _ = rest.rpartition("@")
+    if "@" in host:
+        rest = rest[host.rfind("@") + 1 :]
+    elif at and ":" in host and not name.endswith("/"):  # a "/", "?" or "#" in a password
+        rest = rest[len(name) + 1 :]
+    return redacted(f"{scheme}://{re.split('[?#]', rest, maxsplit=1)[0]}")
+
+
+def invalid(error: Exception) -> str:
+    """What is wrong with an address, without the part of it that may be of a password, and what to do."""
+    what = str(error).partition(":")[0].lower()
+    return f"no valid address ({what}): write % codes for # / ? [ in a password, as %23 for #"
 
 
 def file_of(url: str) -> str:

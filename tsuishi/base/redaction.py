@@ -9,7 +9,8 @@ from typing import Any
 
 HIDDEN = "[redacted]"
 
-_URL_USER = re.compile(r"(?<=://)[^/\s]+@")
+# A password may hold a "/" that nobody encoded: then no port stands behind the ":".
+_URL_USER = re.compile(r"(?<=://)(?:[^/\s]+|[^/\s:@]{0,200}:(?!\d*(?:[/?#\s]|$))[^\s@]{1,200})@")
 _URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 # The forms of tokens, as their issuers define them.
 _TOKEN = re.compile(
@@ -25,7 +26,7 @@ _HEADER = re.compile(
 )
 # `token=5` and `token=None` are settings of a model. A colon counts only as in {"password": "..."}, not in prose.
 _PAIR = re.compile(
-    r"(?i)((?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)[_-]?key)"
+    r"(?i)((?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)[_-]?key|[?&](?:x-\w+-)?sig(?:nature)?)"
     r"(?:['\"]\s*:\s*['\"]|['\"]?\s*=\s*['\"]?))(?!(?:[\d.]+|none|null|true|false)\b)[^\s'\",;&]+"
 )
 

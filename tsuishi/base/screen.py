@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tsuishi.base.errors import EXIT_UNREAD
 from tsuishi.base.printable import line
+from tsuishi.base.redaction import redacted
 from tsuishi.base.units import megabytes
 
 # Columns of output to a file or a pipe, so that tables do not fold at 80.
@@ -23,6 +24,11 @@ _BESIDE_NOTE = 36
 Say = Callable[[str], None]
 # Called with the bytes that have arrived; negative where some of them are given up again.
 Progress = Callable[[int], None]
+
+
+def safe(value: object) -> str:
+    """A text on one line, safe to print though others may have written it, without what has the form of a secret."""
+    return line(redacted(str(value)))
 
 
 class Momentary(str):
@@ -51,16 +57,16 @@ class Screen:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self.console.print(Text(line(text)))
+        self.console.print(Text(safe(text)))
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; a column of numbers only is aligned to the right."""
-        table = Table(title=Text(line(title), "bold"), title_justify="left", box=None, pad_edge=False)
+        table = Table(title=Text(safe(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
-            table.add_column(Text(line(header)), justify="right" if numeric else "left", overflow="fold")
+            table.add_column(Text(safe(header)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(line(cell)) for cell in row))
+            table.add_row(*(Text(safe(cell)) for cell in row))
         self.console.print(table)
 
     @contextmanager
@@ -107,9 +113,9 @@ class WorkProgress:
 
     def say(self, text: str) -> None:
         if self._screen.console.is_terminal:
-            self._progress.update(self._task, note=line(text)[: self._room])
+            self._progress.update(self._task, note=safe(text)[: self._room])
         elif not isinstance(text, Momentary):
-            self._screen.say(f"  {self._name}: {text[:_LINE]}")
+            self._screen.say(f"  {self._name}: {redacted(text)[:_LINE]}")
 
     def downloaded(self, size: int) -> None:
         self.bytes += size
@@ -117,10 +123,10 @@ class WorkProgress:
 
 
 class LineColumn(TextColumn):
-    """Text on one line, safe to print though others may have written it."""
+    """A text as `safe` has it."""
 
     def render(self, task: Task) -> Text:
-        return Text(line(self.text_format.format(task=task)))
+        return Text(safe(self.text_format.format(task=task)))
 
 
 def _progress(console: Console) -> rich_progress.Progress:

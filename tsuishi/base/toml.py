@@ -96,13 +96,21 @@ def read_text(path: Path, what: str = "") -> str:
     what: the file in the words of the error.
     """
     try:
+        return read_content(path, what).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: {what}cannot be read: {error}") from error
+
+
+def read_content(path: Path, what: str = "") -> bytes:
+    """The bytes of such a file. Raises UserError as read_text does."""
+    try:
         with path.open("rb") as file:
             content = file.read(MOST_TEXT_BYTES + 1)
-        if len(content) > MOST_TEXT_BYTES:
-            raise UserError(f"{path}: larger than {MOST_TEXT_BYTES >> 20} MiB, the most that is read")
-        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UserError(f"{path}: {what}cannot be read: {error}") from error
+    if len(content) > MOST_TEXT_BYTES:
+        raise UserError(f"{path}: larger than {MOST_TEXT_BYTES >> 20} MiB, the most that is read")
+    return content
 
 
 @lru_cache(maxsize=32)

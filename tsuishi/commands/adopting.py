@@ -7,7 +7,7 @@ from typing import Any
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.proposed_claims import proposed_claims
-from tsuishi.adopt.table_files import table_files
+from tsuishi.adopt.table_files import shown, table_files
 from tsuishi.adopt.written import write_source
 from tsuishi.artifacts.network import Network
 from tsuishi.base import files
@@ -18,9 +18,8 @@ from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.session import Session
 from tsuishi.specs.case import Value
 from tsuishi.specs.printed_table import slug
-from tsuishi.specs.source import Hardware, Numbers, read_source
-from tsuishi.specs.suite import read_suite
-from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+from tsuishi.specs.source import Hardware, Numbers
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.doubtful import doubts_about, likely_text
 
 # The most rows of the tables of reasons and of doubts, and examples of a reason; --all shows the others.
@@ -33,7 +32,7 @@ def adopt_table(chain: Chain) -> None:
     Raises UserError where there is such a source already, where nothing is a case here, and for wrong corrections.
     """
     options = chain.options
-    name = slug(options.text("source") or Path(options.text("table").rstrip("/")).stem)
+    name = slug(options.text("source") or Path(shown(options.text("table")).rstrip("/")).stem)
     adoption = adopted(chain, name)
     claims = _show(chain, adoption)
     if not chain.only_plans:
@@ -141,12 +140,9 @@ def _write(chain: Chain, adoption: Adoption, title: str, claims: Sequence[dict[s
             raise UserError(f"{path}: there already: remove it, or give another --source")
     if not adoption.mapped():
         raise UserError("no number is a case here: nothing is written; --columns and --set correct what was taken")
-    write_source(adoption, title, folder, suite, session.words, claims)
-    words = vocabulary(checkout.suites)
-    read_suite(suite, words)
-    source = read_source(folder / "source.toml", words)
+    source, written = write_source(adoption, title, folder, suite, session.words, claims)
     here = checkout.from_here
     screen.say(f"written: {here(folder.relative_to(checkout.root))}: {len(source.flat())} numbers of cases")
-    cases = sum(1 for _ in read_suite(suite, words).cases("full", "cuda"))
+    cases = sum(1 for _ in written.cases("full", "cuda"))
     screen.say(f"written: {here(suite.relative_to(checkout.root))}: {cases} cases")
     screen.say(f"then: invoke build run-suite report --suite {suite.stem}")

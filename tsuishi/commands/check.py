@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
+from tsuishi.adopt.table_files import shown
 from tsuishi.base import exclusion, home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -84,7 +85,7 @@ def find_number(chain: Chain) -> Found:
     given, row, column = options.text("table"), options.text("row"), options.text("column")
     if not row:
         raise UserError("--row: say which row of the table, by words in it")
-    name = slug(f"{row} {column} {Path(given.rstrip('/')).stem}")[:_LONGEST].strip("-")
+    name = slug(f"{row} {column} {Path(shown(given).rstrip('/')).stem}")[:_LONGEST].strip("-")
     known = () if Path(given).exists() else read_sources(session.checkout.published, session.words, tables=False)
     if unread := next((source for source in known if source.name == given), None):
         source = unread.with_tables()
@@ -114,7 +115,7 @@ def prepare(chain: Chain, found: Found) -> tuple[Checkout, str]:
         _narrow(made.suites / f"{suite}.toml", found)
         return made, suite
     made, suite = _made(folder, checkout, ()), found.name.replace("-", "_")
-    title = f"One number of {Path(chain.options.text('table')).name}: {chain.options.text('row')}"
+    title = f"One number of {Path(shown(chain.options.text('table'))).name}: {chain.options.text('row')}"
     shutil.rmtree(made.published / found.name, ignore_errors=True)  # of an earlier check of this row
     written.write_source(
         found.adoption, title, made.published / found.name, made.suites / f"{suite}.toml", chain.session.words
@@ -155,7 +156,7 @@ def check(chain: Chain) -> None:
     for line in (checked.markdown_table if options.has("markdown") else checked.aligned_text)(lines):
         say(line)
     say("")
-    more = checked.further(options.given, page)
+    more = checked.further({**options.given, "table": shown(options.text("table"))}, page)
     if OUT_OF_MEMORY in statuses:
         more.append(nearest_below(found.beside, number, int(number.axes.get(DEVICES, 1))))
     for line in filter(None, more):

@@ -90,6 +90,7 @@ def _grid(rows: Iterable[Iterable[str]], headers: int = 1, heading: tuple[str, .
 
     @cache  # a cell that spans many places is one text
     def plain(cell: str) -> str:
+        cell.encode()  # half a character of JSON is no text
         return " ".join(cell.split())
 
     cells: list[tuple[str, ...]] = []

@@ -8,6 +8,7 @@ given may have any value.
 """
 
 import difflib
+import hashlib
 import math
 import statistics
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
-from tsuishi.base import files, toml
+from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.claims import Claim, Deviation
@@ -26,6 +27,7 @@ from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.printed_table import Asked, CaseNumber, PrintedTable, Readings, TableReading
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.selections import FRAMEWORK, Selection, selected
+from tsuishi.specs.table_text import table_text
 from tsuishi.specs.vocabulary import Vocabulary
 
 # Quantities of each GPU: its load, and its memory.
@@ -346,12 +348,12 @@ def read_printed_table(
     Raises UserError for a file that is missing, altered, or has no such table.
     """
     path = folder / table.file
-    text = toml.read_text(path)
-    if (digest := files.sha256_of(path)) != table.sha256:
+    content = toml.read_content(path)
+    if (digest := hashlib.sha256(content).hexdigest()) != table.sha256:
         raise UserError(f"{path}: its SHA-256 is {digest}, and {FILE} has {table.sha256}: restore the file")
     try:
-        grid = grids(path.name, text)[table.number - 1]
-    except (ValueError, IndexError) as error:
+        grid = grids(path.name, table_text(str(path), content)[0])[table.number - 1]
+    except (ValueError, IndexError, RecursionError) as error:
         raise UserError(f"{path}: no table {table.number} in it") from error
     return table.read(grid, source.values, words.networks, asked)
 
