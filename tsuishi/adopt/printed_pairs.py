@@ -14,6 +14,8 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 # The most questions of a suite, and the worth of the first.
 _QUESTIONS, _WORTH = 4, 6.0
+# An axis with more pairs is asked nothing: they grow with the square of a table.
+_MOST_PAIRS = 100_000
 Axes = Mapping[str, Value]
 _Line = tuple[str, str, str]
 
@@ -77,7 +79,7 @@ def printed_pairs(
 def _pairs_on(axis: str, lines: Mapping[_Line, Sequence[tuple[Axes, float]]], words: Vocabulary) -> list[PrintedPair]:
     """The pairs on an axis. Devices share a batch, or have batches of one size: as the table has more pairs."""
     if axis != DEVICES:
-        return [*_pairs(axis, lines, words, lambda case: _without(case, axis))]
+        return _pairs(axis, lines, words, lambda case: _without(case, axis))
     shared = _pairs(axis, lines, words, lambda case: _without(case, DEVICES, STRATEGY))
     own = _pairs(
         axis,
@@ -85,7 +87,7 @@ def _pairs_on(axis: str, lines: Mapping[_Line, Sequence[tuple[Axes, float]]], wo
         words,
         lambda case: (*_without(case, DEVICES, STRATEGY, BATCH_SIZE), int(case[BATCH_SIZE]) / int(case[DEVICES])),
     )
-    return max([*shared], [*own], key=len)
+    return max(shared, own, key=len)
 
 
 def _without(case: Axes, *axes: str) -> tuple[Any, ...]:
@@ -93,6 +95,17 @@ def _without(case: Axes, *axes: str) -> tuple[Any, ...]:
 
 
 def _pairs(
+    axis: str,
+    lines: Mapping[_Line, Sequence[tuple[Axes, float]]],
+    words: Vocabulary,
+    rest: Callable[[Axes], tuple[Any, ...]],
+) -> list[PrintedPair]:
+    """The pairs of numbers that agree on `rest`; empty for more than _MOST_PAIRS."""
+    pairs = [*itertools.islice(_every_pair(axis, lines, words, rest), _MOST_PAIRS + 1)]
+    return pairs if len(pairs) <= _MOST_PAIRS else []
+
+
+def _every_pair(
     axis: str,
     lines: Mapping[_Line, Sequence[tuple[Axes, float]]],
     words: Vocabulary,

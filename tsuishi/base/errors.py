@@ -1,7 +1,9 @@
 """The errors a person sees: one line that says what was given, which values are known, and what to do next."""
 
 import difflib
+import sys
 from collections.abc import Iterable
+from functools import cache
 
 from tsuishi.base.printable import line
 from tsuishi.base.redaction import redacted
@@ -36,6 +38,12 @@ class EngineLost(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(line(redacted(message)))
+
+
+@cache
+def leave_out(problem: str) -> None:
+    """Say once on standard error what is wrong with a file that the command goes on without."""
+    print(f"left out: {problem}", file=sys.stderr)
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:

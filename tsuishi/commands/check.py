@@ -86,7 +86,7 @@ def find_number(chain: Chain) -> Found:
     if not row:
         raise UserError("--row: say which row of the table, by words in it")
     name = slug(f"{row} {column} {Path(shown(given).rstrip('/')).stem}")[:_LONGEST].strip("-")
-    known = () if Path(given).exists() else read_sources(session.checkout.published, session.words, tables=False)
+    known = () if Path(given).exists() else read_sources(session.checkout.published, session.words, False, {given})
     if unread := next((source for source in known if source.name == given), None):
         source = unread.with_tables()
         numbers = numbers_of_source(source)

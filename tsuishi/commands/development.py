@@ -77,6 +77,8 @@ def check_specs(checkout: Checkout) -> None:
         check_framework(path, checkout.workloads)
         read_environment(path)
     words = vocabulary(checkout.suites)
+    for problem in words.wrong.values():
+        raise UserError(problem)
     published = read_sources(checkout.published, words)
     check_names(checkout.published, published, words)
     sources = {source.name for source in published}

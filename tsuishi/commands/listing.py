@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi import extras
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import UserError, leave_out
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
 from tsuishi.results import directory, verification
@@ -45,15 +45,15 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
 
 
 def show_sources(session: Session, whole: bool) -> None:
-    """Print a table of published sources, and tables of the claims of each and of numbers in doubt (`whole`: of all).
-
-    Raises UserError for a wrong file.
-    """
+    """Print published sources, and the claims and the numbers in doubt of each, with `whole` all of them."""
     from tsuishi.commands.adopting import show_doubts
     from tsuishi.specs.source import check_names, read_sources
 
-    sources = read_sources(session.checkout.published, session.words)
-    check_names(session.checkout.published, sources, session.words)
+    sources = read_sources(session.checkout.published, session.words, needed=())
+    try:
+        check_names(session.checkout.published, sources, session.words)
+    except UserError as error:
+        leave_out(str(error))
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:

@@ -26,7 +26,7 @@ from tsuishi.specs.case import SUITE
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
-from tsuishi.specs.suite import known_suites, select_suites
+from tsuishi.specs.suite import every_suite, select_suites
 
 # A file system should have this many times the bytes that go to it.
 _FREE_DISK_MARGIN = 1.1
@@ -165,6 +165,13 @@ def _heating_s(session: Session, cells: Matrix) -> float:
     return max((heat_s + start_s for heat_s, start_s in heated if heat_s), default=0.0)
 
 
+def published_sources(session: Session) -> tuple[Source, ...]:
+    """The published sources. Raises UserError for a wrong file of a source of the chosen suites."""
+    chosen = select_suites(session.checkout.suites, session.choice.suites)
+    needed = {suite.source for suite in chosen}
+    return read_sources(session.checkout.published, session.words, tables=False, needed=needed)
+
+
 def questions(session: Session, matrix: Matrix, compares: bool = True) -> list[PlannedQuestion]:
     """Every question that the cells of a matrix can answer.
 
@@ -174,7 +181,7 @@ def questions(session: Session, matrix: Matrix, compares: bool = True) -> list[P
     checkout = session.checkout
     chosen = select_suites(checkout.suites, session.choice.suites)
     by_suite = {suite.name: suite.questions for suite in chosen}
-    sources = read_sources(checkout.published, session.words, tables=False)
+    sources = published_sources(session)
     if not compares:
         named = [suite for suite in chosen if not suite.default]
         by_suite = {suite.name: () for suite in named if all(each.kind == "cases" for each in suite.questions)}
@@ -193,7 +200,7 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
     larger = trials.matrix(
         replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
     )
-    sources = read_sources(session.checkout.published, session.words, tables=False)
+    sources = published_sources(session)
     hardware = gpus_here(session.nvml)
     situation = Situation(
         hardware,
@@ -221,8 +228,8 @@ def _of_other_suites(
     """
     claims = [(source.name, claim) for source in sources for claim in source.claims]
     suites = {(name, claim.id): sorted(map(str, claim.named(SUITE))) for name, claim in claims}
-    there = known_suites(session.checkout.suites)
-    suites = {key: suites[key] for key, need in takes.items() if need == "suite" and there.keys() >= {*suites[key]}}
+    there = {suite.name for suite in every_suite(session.checkout.suites)}
+    suites = {key: suites[key] for key, need in takes.items() if need == "suite" and there >= {*suites[key]}}
     if not suites or session.choice.suites:
         return {}
     choice = replace(session.choice, suites=tuple(dict.fromkeys(itertools.chain(*suites.values()))))

@@ -16,6 +16,7 @@ from tsuishi.environments.heating import heat
 from tsuishi.environments.self_check import SelfCheckFailed, self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.lines import brief
+from tsuishi.plan.planning import published_sources
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import status_counts
@@ -27,7 +28,7 @@ from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Judged, Tally
 from tsuishi.specs.questions import PlannedQuestion
-from tsuishi.specs.source import Source, read_sources
+from tsuishi.specs.source import Source
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
 
@@ -151,7 +152,7 @@ class Measuring:
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
-        return read_sources(self.session.checkout.published, self.session.words, tables=False)
+        return published_sources(self.session)
 
     def _measure(
         self,

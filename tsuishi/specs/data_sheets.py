@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -92,8 +93,9 @@ def _fits(form: set[str], card: str) -> bool:
     )
 
 
-def _spellings(card: str) -> set[str]:
+@cache  # a table may name thousands of cards, each to be held against all sheets
+def _spellings(card: str) -> frozenset[str]:
     """The name without form and memory, and its ends from a later word on that have a number."""
     words = card.split()
     ends = (_parts(" ".join(words[first:]))[0] for first in range(len(words)))
-    return {end for end in ends if re.search(r"\d", end)}
+    return frozenset(end for end in ends if re.search(r"\d", end))

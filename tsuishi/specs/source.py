@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from tsuishi.base import toml
-from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.errors import UserError, leave_out, unknown
 from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.claims import Claim, Deviation
 from tsuishi.specs.environment import Framework
@@ -228,7 +228,7 @@ class Source(toml.Spec):
 
     @model_validator(mode="after")
     def _hardware_is_listed(self) -> "Source":
-        listed = [hardware.name for hardware in self.hardware]
+        listed = {hardware.name for hardware in self.hardware}
         for hardware in self.hardware:
             for other in hardware.beside:
                 if other not in listed:
@@ -334,7 +334,7 @@ def read_source(path: Path, words: Vocabulary, tables: bool = True) -> Source:
 
 def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) -> None:
     """Raise ValueError where numbers are of hardware that the source does not list."""
-    listed = [each.name for each in hardware]
+    listed = {each.name for each in hardware}
     for number, table in enumerate(numbers):
         if table.hardware not in listed:
             raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
@@ -392,8 +392,22 @@ def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -
                 raise UserError(f"{published / source.name}.toml: {unknown(kind, name, known)}")
 
 
-def read_sources(published: Path, words: Vocabulary, tables: bool = True) -> tuple[Source, ...]:
-    """Every source in a directory, in alphabetical order. tables: as read_source has it."""
+def read_sources(
+    published: Path, words: Vocabulary, tables: bool = True, needed: Container[str | None] | None = None
+) -> tuple[Source, ...]:
+    """Every source in a directory, in alphabetical order. tables: as read_source has it.
+
+    needed: the names of sources that the command cannot go on without, all by default; others whose file is wrong are
+    named, and left out. Raises UserError as read_source does.
+    """
     found = {path.stem: path for path in published.glob("[!.]*.toml")}
     found |= {path.parent.name: path for path in published.glob(f"[!.]*/{FILE}")}
-    return tuple(read_source(path, words, tables) for _, path in sorted(found.items()))
+    sources = []
+    for name, path in sorted(found.items()):
+        try:
+            sources.append(read_source(path, words, tables))
+        except UserError as error:
+            if needed is None or name in needed:
+                raise
+            leave_out(str(error))
+    return tuple(sources)

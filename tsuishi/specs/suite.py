@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, model_validator
 
 from tsuishi.base import toml
-from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.errors import UserError, leave_out, unknown
 from tsuishi.specs.axes import Values
 from tsuishi.specs.case import SUITE, Case, Value
 from tsuishi.specs.environment import Accelerator
@@ -247,6 +247,8 @@ class Suite(toml.Spec):
 
 def read_suite(path: Path, words: Vocabulary) -> Suite:
     """The suite in a file. All its cases are checked now, not when they run. Raises UserError naming file and key."""
+    if path in words.wrong:
+        raise UserError(words.wrong[path])
     suite = toml.load(path, Suite, words, name=path.stem)
     groups = []
     for number, group in enumerate(suite.groups):
@@ -285,8 +287,14 @@ def known_suites(suites: Path) -> dict[str, Path]:
 
 
 def every_suite(suites: Path) -> tuple[Suite, ...]:
-    """All suites, in alphabetical order."""
-    return select_suites(suites, tuple(known_suites(suites)))
+    """All suites, in alphabetical order. Those whose file is wrong are named, and left out."""
+    words, found = vocabulary(suites), []
+    for path in known_suites(suites).values():
+        try:
+            found.append(_read_once(path, words))
+        except UserError as error:
+            leave_out(str(error))
+    return tuple(found)
 
 
 def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from packaging.version import Version
 
 from tsuishi.base import toml
-from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.errors import UserError, leave_out, unknown
 from tsuishi.base.files import read_json
 from tsuishi.base.language import in_language, t
 from tsuishi.specs.axes import Axis, unknown_axis
@@ -27,11 +27,12 @@ _Key = TypeVar("_Key")
 
 
 class Brought(toml.Spec):
-    """The names of the axes and quantities that the file of a suite describes, and what its batches are of."""
+    """The names of the axes and quantities that the file of a suite describes, what its batches are of, its source."""
 
     axes: frozenset[str] = frozenset()
     quantities: frozenset[str] = frozenset()
     batch_of: toml.Texts | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Vocabulary:
 
     `everywhere`: the axes of suites/axes.toml. Every table has these; other axes only where its cases have them.
     `brought`: what the files of suites describe, by suite. `frameworks`: those that workloads can compute with.
-    `networks`: facts of the networks that have a file, by name. `folder`: where the files lie.
+    `networks`: facts of the networks that have a file, by name. `folder`: where the files lie. `wrong`: what is wrong
+    with files of suites, by file; they describe nothing here.
     """
 
     axes: Mapping[str, Axis]
@@ -60,6 +62,7 @@ class Vocabulary:
     frameworks: frozenset[str] = frozenset()
     folder: Path | None = None
     networks: Mapping[str, NetworkFacts] = field(default_factory=dict)
+    wrong: Mapping[Path, str] = field(default_factory=dict)
 
     @cached_property
     def selectable(self) -> frozenset[str]:
@@ -209,11 +212,17 @@ class Vocabulary:
 
 
 def vocabulary(suites: Path) -> Vocabulary:
-    """The vocabulary of the files in suites/. Raises UserError for a wrong file, and for two different descriptions."""
+    """The vocabulary of the files in suites/. Raises UserError for a wrong file of axes, quantities or a network.
+
+    A suite whose file is wrong, or describes what another file describes differently, is named and left out.
+    """
     paths = [*sorted(suites.glob("[!.]*.toml")), *sorted((suites / "workloads" / "networks").glob("[!.]*.json"))]
-    states = [(path, path.stat()) for path in paths]
+    states = [(path, path.stat() if path.exists() else path.lstat()) for path in paths]  # a link may lead nowhere
     frameworks = frozenset(path.parent.name for path in (suites / "workloads" / "frameworks").glob("*/__init__.py"))
-    return _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states), frameworks)
+    found = _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states), frameworks)
+    for problem in found.wrong.values():
+        leave_out(problem)
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -224,20 +233,29 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: fr
     axes, quantities = _Collected("axis", Axis), _Collected("quantity", Quantity)
     axes.add(axes_file, "", _with_networks(toml.read(axes_file), networks))
     quantities.add(quantities_file, "", toml.read(quantities_file))
-    everywhere, brought = frozenset(axes.by_name), {}
+    _check_together(axes_file, axes, quantities)
+    everywhere, brought, wrong = frozenset(axes.by_name), {}, {}
     for path in (path for path, *_ in files if path.suffix == ".toml" and path not in (axes_file, quantities_file)):
-        suite = toml.read(path)
-        new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
-        axes.add(path, "new_axes.", new_axes)
-        quantities.add(path, "new_quantities.", new_quantities, as_printed="experiment" in suite)
-        given = {"axes": [*new_axes], "quantities": [*new_quantities], "batch_of": suite.get("batch_of")}
-        brought[path.stem] = toml.made(str(path), given, Brought)
-    for name in sorted(axes.by_name.keys() & quantities.by_name.keys()):
-        raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
-    _check_charts(quantities, axes.by_name)
+        before = axes.copy(), quantities.copy()
+        try:
+            brought[path.stem] = _brought(path, axes, quantities)
+        except UserError as error:
+            wrong[path] = str(error)
+            axes, quantities = before
     each = {quantity.name: quantity for described in quantities.by_name.values() for quantity in described.each()}
     ordered = _in_order(axes.by_name, everywhere)
-    return Vocabulary(ordered, each, everywhere, brought, frameworks, suites.resolve(), networks)
+    return Vocabulary(ordered, each, everywhere, brought, frameworks, suites.resolve(), networks, wrong)
+
+
+def _brought(path: Path, axes: "_Collected[Axis]", quantities: "_Collected[Quantity]") -> Brought:
+    """Add what the file of a suite describes. Raises UserError naming file and key."""
+    suite = toml.read(path)
+    new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
+    axes.add(path, "new_axes.", new_axes)
+    quantities.add(path, "new_quantities.", new_quantities, as_printed="experiment" in suite)
+    _check_together(path, axes, quantities)
+    given = {"axes": [*new_axes], "quantities": [*new_quantities]}
+    return toml.made(str(path), {**given, "batch_of": suite.get("batch_of"), "source": suite.get("source")}, Brought)
 
 
 def _facts(path: Path) -> NetworkFacts:
@@ -269,6 +287,11 @@ class _Collected(Generic[_Described]):
         self.files: dict[str, Path] = {}
         self.by_name: dict[str, _Described] = {}
 
+    def copy(self) -> "_Collected[_Described]":
+        copied = _Collected(self._kind, self._model)
+        copied.files, copied.by_name = dict(self.files), dict(self.by_name)
+        return copied
+
     def add(self, path: Path, prefix: str, tables: Any, *, as_printed: bool = False) -> None:
         """Add the tables of a file. Raises UserError naming file and key; both files where descriptions differ.
 
@@ -288,8 +311,14 @@ class _Collected(Generic[_Described]):
             self.files.setdefault(name, path)
 
 
-def _check_charts(quantities: "_Collected[Quantity]", axes: Mapping[str, Axis]) -> None:
-    """Raise UserError where `over` is no axis of numbers, or `drawn_with` is a quantity without a chart."""
+def _check_together(path: Path, every: "_Collected[Axis]", quantities: "_Collected[Quantity]") -> None:
+    """Raise UserError where a name is of both, `over` is no axis of numbers, or `drawn_with` is no chart.
+
+    path: the file that was added last.
+    """
+    axes = every.by_name
+    for name in sorted(axes.keys() & quantities.by_name.keys()):
+        raise UserError(f"{path}: '{name}' is an axis and a quantity: give one of them another name")
     drawn = [name for name, quantity in quantities.by_name.items() if quantity.over]
     for name, quantity in quantities.by_name.items():
         where = f"{quantities.files[name]}: quantity '{name}'"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tsuishi.base.errors import UserError
 from tsuishi.estimates import roofline
 from tsuishi.estimates.intervals import Round, Term
 from tsuishi.estimates.samples import case_estimates, trial_estimates
@@ -410,7 +412,20 @@ def evidence_of(
 ) -> Evidence:
     """The evidence of a run, by these suites and against these sources. Raises UserError for a wrong file."""
     words = vocabulary(suites)
-    return Evidence([run], read_sources(published, words, tables=False), words, sheets)
+    return Evidence([run], sources_beside([run], published, words), words, sheets)
+
+
+def sources_beside(runs: Sequence[RunDirectory], published: Path, words: Vocabulary) -> tuple[Source, ...]:
+    """The published sources. Raises UserError for a wrong file of a suite that ran, or of its source."""
+    if not words.wrong:
+        with suppress(UserError):
+            return read_sources(published, words, tables=False)
+    ran = {str(trial.axes.get(SUITE)) for run in runs for trial in run.run().plan}
+    for path, problem in words.wrong.items():
+        if path.stem in ran:
+            raise UserError(problem)
+    needed = {words.brought[name].source for name in ran & words.brought.keys()}
+    return read_sources(published, words, tables=False, needed=needed)
 
 
 def _asked(source: Source, sources: Iterable[Source], ran: Container[Value | None]) -> Asked | None:

@@ -28,11 +28,10 @@ from tsuishi.report.sections.page import declared_columns, every_table, make_pag
 from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.data_sheets import DataSheet
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.baseline import Earlier, shared_trials
 from tsuishi.verdicts.conclusions import conclude
-from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.evidence import Evidence, sources_beside
 
 # Of a report with a baseline: for CI.
 _JUNIT, _BASELINE = "junit.xml", "baseline.md"
@@ -104,7 +103,7 @@ def make_report(
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh:
-        sources = read_sources(published, words, tables=False)
+        sources = sources_beside(runs, published, words)
         evidence = Evidence(runs, sources, words, sheets)
         earlier = _earlier(evidence, Evidence(against.runs, sources, words, sheets), against) if against else None
         with worded(evidence.words):
@@ -119,7 +118,7 @@ def make_report(
 
 def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:
     """The sentences of a report that was made now on its questions that are decided, by the question's id."""
-    evidence = Evidence([run], read_sources(published, words, tables=False), words)
+    evidence = Evidence([run], sources_beside([run], published, words), words)
     with worded(words):
         answers = conclude(evidence).answers
         explanations = Explanations(evidence, every_table(), answers)
