@@ -5,6 +5,7 @@ bound. tests/test_readers.py tries some alterations of each, `python -m benchmar
 """
 
 import re
+import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -16,8 +17,14 @@ from hypothesis import strategies as st
 from tests.results.kept_runs import KEPT
 from tests.synthetic_run import listed_example
 from tests.words import WORDS
+from tsuishi.adopt.adoption import Corrections, adopt
+from tsuishi.adopt.proposed_claims import proposed_claims
+from tsuishi.adopt.table_files import table_files
+from tsuishi.adopt.written import write_source
+from tsuishi.artifacts.network import Network
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.machine.compatibility import read_table
 from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
@@ -28,6 +35,7 @@ from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import read_suite
 from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.stream.events import EventParser
+from tsuishi.verdicts.doubtful import doubts_about
 
 # What breaks parsers: depth, length, numbers that no type holds, bytes that are no text, names that lead elsewhere.
 FRAGMENTS = (
@@ -36,6 +44,16 @@ FRAGMENTS = (
     *(b"null", b"true", b'""', b"9223372036854775808", b"0.1", b'"\\ud800"', b"\xed\xa0\x80", b"../", b"/dev/zero"),
     *(b"2021-02-30", b"0x" + b"f" * 5000, b"9999999999-01-01", "１２".encode(), "\u202e".encode(), b"PK\x03\x04"),
 )
+
+
+# A table in each form.
+TABLES = {
+    ".csv": b'model,batch_size,fp32 img/s,amp img/s,GPU\nresnet50,64,"1,200.5",2300,V100\nvgg16,64,30,60,T4\n',
+    ".md": b"# V100\n\n| model | batch size | Speed (ms) |\n|---|---|---|\n| mlp | 64 | 30 |\n| vgg16 | 64 | 60 |\n",
+    ".html": b"<h2>T4</h2><table><tr><th>model<th>bs<th>img/s<tr><td>mlp<td rowspan=2>8<td>9<tr><td>cnn10<td>7</table>",
+    ".json": b'[{"model": "resnet50", "batch_size": 64, "train": {"images/s": 100.5}, "amp": true, "params": 25.56}]',
+}
+_SHEETS = read_table(Checkout().images).data_sheets
 
 
 @dataclass(frozen=True)
@@ -114,6 +132,9 @@ def readers(root: Path) -> dict[str, Reader]:
         "telemetry": (_run, trial, "telemetry.csv", b""),
         "metrics": (_run, trial, "metrics.csv", b""),
     }
+    # The forms of a table that `adopt` reads.
+    for ending, text in TABLES.items():
+        files[f"table{ending}"] = adopt_and_keep, root / "tables", f"table{ending}", text
     made = {}
     for name, (read, folder, file, content) in files.items():
         folder.mkdir(exist_ok=True)
@@ -121,6 +142,17 @@ def readers(root: Path) -> dict[str, Reader]:
         (folder / file).write_bytes(content)
         made[name] = Reader(read, content, folder, file)
     return made
+
+
+def adopt_and_keep(path: Path) -> None:
+    """Do with a table all that `adopt` does, in a folder that is removed."""
+    adoption = adopt("a-table", table_files(str(path), Network(), None), WORDS, _SHEETS, Corrections())
+    list(adoption.evidence), adoption.refused()
+    doubted = doubts_about(adoption.numbers(WORDS), adoption.hardware(), WORDS, _SHEETS)
+    claims = proposed_claims(adoption, WORDS, {cell.place for doubt in doubted for cell in doubt.cells})
+    if adoption.mapped():
+        with tempfile.TemporaryDirectory() as folder:
+            write_source(adoption, "A table", Path(folder) / "a-table", Path(folder) / "a_table.toml", WORDS, claims)
 
 
 def peak_bytes(reader: Reader, content: bytes) -> int:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.readers import Reader, altered, peak_bytes, readers
+from tests.readers import TABLES, Reader, altered, peak_bytes, readers
 from tsuishi.base import toml
 
 TOMLS = ("environment", "suite", "axes", "source")
 # A run is read whole for each example, in a tenth of a second.
 EXAMPLES = dict.fromkeys(("run.json", "record", "trial.json", "samples", "telemetry", "metrics"), 12)
-NAMES = (*("events", "lock", *TOMLS, "manifest", "chain"), *EXAMPLES)
+NAMES = (*("events", "lock", *TOMLS, "manifest", "chain"), *(f"table{ending}" for ending in TABLES), *EXAMPLES)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ LEAST = {
     "equal_programs": ["--reports", "1"],
     "find_simulated": ["--searches", "1"],
     "long_texts": ["--only", "expressions"],
-    "readers": ["--examples", "2"],
+    "readers": ["--examples", "2", "--bytes", "20000"],
     "report": ["--trials", "10"],
     "scale": ["--sizes", "10"],
 }

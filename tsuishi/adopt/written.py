@@ -136,7 +136,7 @@ def _tables(tables: Iterable[Mapping[str, Any]]) -> AoT:
 def _line(value: Any) -> Any:
     if isinstance(value, dict):
         return _inline({key: _line(inner) for key, inner in value.items()})
-    if isinstance(value, list):
+    if isinstance(value, list):  # an array that grows value by value takes the square of their number
         return tomlkit.array(f"[{', '.join(_line(inner).as_string() for inner in value)}]")
     return tomlkit.item(value)
 
@@ -213,7 +213,7 @@ def suite_text(adoption: Adoption, title: str, words: Vocabulary) -> str:
     groups = tomlkit.aot()
     for (rest, names), sizes in batches.items():
         group = tomlkit.table()
-        group.add("axes", _inline({**dict([STEADY, *rest]), MODEL: list(names), BATCH_SIZE: sorted(sizes)}))
+        group.add("axes", _line({**dict([STEADY, *rest]), MODEL: list(names), BATCH_SIZE: sorted(sizes)}))
         group.add("expect", _inline(dict.fromkeys(_PROFILES, _inline(_expected(dict(rest), names, words)))))
         groups.append(group)
     document.add("groups", groups)

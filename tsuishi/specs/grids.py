@@ -16,7 +16,7 @@ _DELIMITERS = ",\t;|"
 _MOST_SPAN = 100
 # The most cells of a file, with its headings above each table, and the most columns of a table. A long text counts as
 # several cells, as it takes their time.
-MOST_CELLS, MOST_COLUMNS, _LONG_TEXT = 500_000, 1_000, 100
+MOST_CELLS, MOST_COLUMNS, _LONG_TEXT = 250_000, 1_000, 50
 # The facts that a site has of a page, above it.
 _FACTS_OF_PAGE = re.compile(r"\A---\n(?:(?!---\n)(?>[\w-]+:|[ \t-]).*\n)++---\n")
 # The most characters of a page in HTML or Markdown, whose parsers take some hundred bytes and microseconds for each.
@@ -182,8 +182,7 @@ def _of_uploads(values: Mapping[str, Any]) -> dict[str, str]:
 def _of_html(text: str) -> list[Grid]:
     reader = _TableReader()
     try:
-        reader.feed(text)
-        reader.close()
+        reader.feed(text)  # its close() takes the square of what is left open
     except AssertionError as error:  # "<![a", as html.parser has it
         raise ValueError(f"no HTML: {error}") from error
     return [grid for table in reader.tables for grid in _grid(*table)]
