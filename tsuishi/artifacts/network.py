@@ -150,7 +150,7 @@ def public_url(url: str) -> str:
 
 
 def invalid(error: Exception) -> str:
-    """What is wrong with an address, without the part of it that may be of a password, and what to do."""
+    """The fault of an address and the remedy, without a word of the address, which may be of a password."""
     what = str(error).partition(":")[0].lower()
     return f"no valid address ({what}): write % codes for # / ? [ in a password, as %23 for #"
 

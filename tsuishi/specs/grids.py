@@ -46,7 +46,7 @@ class Grid:
 def grids(name: str, text: str) -> list[Grid]:
     """Every table of a file, by the ending of its name, else by its beginning.
 
-    Raises ValueError for what is no JSON or CSV, and for more than MOST_CELLS or MOST_COLUMNS.
+    Raises ValueError for broken JSON, CSV or HTML, and for more than MOST_CELLS or MOST_COLUMNS.
     """
     found, cells = [], 0
     for grid in _grids(name, text):
@@ -182,7 +182,7 @@ def _of_uploads(values: Mapping[str, Any]) -> dict[str, str]:
 def _of_html(text: str) -> list[Grid]:
     reader = _TableReader()
     try:
-        reader.feed(text)  # its close() takes the square of what is left open
+        reader.feed(text)  # no close(): its time grows with the square of an open tag
     except AssertionError as error:  # "<![a", as html.parser has it
         raise ValueError(f"no HTML: {error}") from error
     return [grid for table in reader.tables for grid in _grid(*table)]

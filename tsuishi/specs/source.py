@@ -12,6 +12,7 @@ import hashlib
 import math
 import statistics
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -411,3 +412,19 @@ def read_sources(
                 raise
             leave_out(str(error))
     return tuple(sources)
+
+
+def sources_for(published: Path, words: Vocabulary, suites: Iterable[str]) -> tuple[Source, ...]:
+    """Every source in a directory, without its tables in files. suites: of runs; asked for only where a file is wrong.
+
+    Raises UserError for a wrong file of one of these suites, or of its source.
+    """
+    if not words.wrong:
+        with suppress(UserError):
+            return read_sources(published, words, tables=False)
+    ran = {*suites}
+    for path, problem in words.wrong.items():
+        if path.stem in ran:
+            raise UserError(problem)
+    needed = {words.brought[name].source for name in ran & words.brought.keys()}
+    return read_sources(published, words, tables=False, needed=needed)

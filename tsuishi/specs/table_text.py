@@ -16,7 +16,7 @@ _WESTERN = re.compile(r"(?:[\0-\x7f]|(?:[ß-ÿ]{2}|[€…‘’“”•–—�
 def table_text(name: str, content: bytes) -> tuple[str, str]:
     """The text of a file of that name, and the name of its encoding; empty for UTF-8.
 
-    Raises UserError for what is no text, or a text in an encoding that nothing tells.
+    Raises UserError for a file without text, and for a text in an unknown encoding.
     """
     if content.startswith(_SHEETS):
         raise UserError(f"{name}: a spreadsheet or an archive: save its sheet as CSV (UTF-8), and give that file")

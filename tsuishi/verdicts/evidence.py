@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tsuishi.base.errors import UserError
 from tsuishi.estimates import roofline
 from tsuishi.estimates.intervals import Round, Term
 from tsuishi.estimates.samples import case_estimates, trial_estimates
@@ -30,7 +28,7 @@ from tsuishi.specs.printed_table import Asked
 from tsuishi.specs.quantities import MOST_OF_OTHERS, is_unit_of_pace
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
-from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, read_sources
+from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, sources_for
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import with_impossible
 
@@ -417,15 +415,8 @@ def evidence_of(
 
 def sources_beside(runs: Sequence[RunDirectory], published: Path, words: Vocabulary) -> tuple[Source, ...]:
     """The published sources. Raises UserError for a wrong file of a suite that ran, or of its source."""
-    if not words.wrong:
-        with suppress(UserError):
-            return read_sources(published, words, tables=False)
-    ran = {str(trial.axes.get(SUITE)) for run in runs for trial in run.run().plan}
-    for path, problem in words.wrong.items():
-        if path.stem in ran:
-            raise UserError(problem)
-    needed = {words.brought[name].source for name in ran & words.brought.keys()}
-    return read_sources(published, words, tables=False, needed=needed)
+    ran = (str(trial.axes.get(SUITE)) for run in runs for trial in run.run().plan)
+    return sources_for(published, words, ran)
 
 
 def _asked(source: Source, sources: Iterable[Source], ran: Container[Value | None]) -> Asked | None:
