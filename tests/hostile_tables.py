@@ -55,13 +55,13 @@ def hostile_tables(size: int = toml.MOST_TEXT_BYTES) -> dict[str, Callable[[], b
         "invisible": lambda: "model,batch_size,images/s,GPU\nvgg16,64,1,V100\u202e\x07\n".encode(),
         "no text": repeated("model,", "\0", size),
     }
-    keys = takewhile(lambda keys: keys * keys <= MOST_CELLS, count(1))
+    keys = takewhile(lambda keys: keys * (keys + 1) <= MOST_CELLS, count(1))
     most_keys = max(keys)
     made = {
         "distinct keys": lambda: json.dumps([{f"k{key}": 1} for key in range(most_keys)]).encode(),
-        "more keys": lambda: json.dumps([{f"k{key}": 1} for key in range(size // 12)]).encode(),
+        "more keys": lambda: json.dumps([{f"k{key}": 1} for key in range(size // 18)]).encode(),
         "tables of keys": lambda: json.dumps(
-            {f"t{table}": [{f"k{key}": 1} for key in range(300)] for table in range(size // 3700)}
+            {f"t{table}": [{f"k{key}": 1} for key in range(300)] for table in range(size // 4400)}
         ).encode(),
         "long key": lambda: json.dumps([{"k" * (size // 2): {str(key): 1 for key in range(size // 32)}}]).encode(),
         "levels": repeated("", '{"a":', size),
