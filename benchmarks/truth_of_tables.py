@@ -101,11 +101,11 @@ def _flat(table: Table, both: bool) -> list[PrintedCell]:
 
 
 def alarms(draws: int, seed: int = 0) -> Iterator[tuple[str, int, int]]:
-    """(kind of table and size, clean tables, those with an alarm)."""
+    """(kind of table and size, clean tables, those with an alarm); `rates`: without the times beside them."""
     random = np.random.default_rng(seed)
-    for name, table in (("rates", rates()), ("times", times())):
+    for name, table in (("rates and times", rates()), ("rates", rates()), ("times", times())):
         for size in SIZES:
-            clean = [_flat(drawn(table, size, random), both=True) for _ in range(draws)]
+            clean = [_flat(drawn(table, size, random), both=" and " in name) for _ in range(draws)]
             yield f"{name} {size[0]}x{size[1]}", draws, sum(bool(doubts(cells, _NONE)) for cells in clean)
 
 

@@ -42,14 +42,17 @@ _OF_WORK = {
     IMAGE_SIZE: (2, 128, "images of {} pixels", "of images of one size"),
     CONTEXT_LENGTH: (1, 512, "sequences of {} tokens", "of sequences of one length"),
 }
-# A cell is an outlier where the columns and the rows most like its own all expect another value: by so many scales, and
-# by this factor. A scale is at least the third number; so many columns are compared, over so many rows.
-_SCALES, _FACTOR, _LEAST_SCALE = 5.0, 4.0, 0.03
-_FEWEST_ROWS, _FEWEST_COLUMNS, _FEWEST_BESIDE = 5, 3, 2
+# A cell is an outlier where the columns and the rows most like its own expect another value, by so many scales: a scale
+# is how far they scatter, and a half (a factor of 1.6) more.
+_SCALES, _BESIDE = 2.4, 0.5
+# So many columns are compared, of those with so many common rows; their own line through the logarithms counts half.
+_NEAREST, _FEWEST, _SLOPE = 4, 5, 0.5
+# A scale is known from few rows: so many more have the usual scale of the table; it is at least the last number.
+_USUAL_ROWS, _LEAST_SCALE = 3, 0.05
 # Of a table with hundreds of rows, each is compared with so many.
-_MOST_BESIDE = 60
-# It is off by so many times the next cell of such a column: a slip is alone.
-_ALONE = 2.2
+_MOST_BESIDE = 40
+# So many numbers are compared at once, as the caches of a CPU hold.
+_MOST_AT_ONCE = 50_000
 # The likely value is within this of the expected value, in logarithms.
 _LIKELY = 0.3
 # A repeated number is surprising where chance repeats numbers in fewer of such tables.
@@ -168,11 +171,8 @@ def _totals(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
 def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Rates, times and batches that contradict each other: one by one, or a whole line by one factor."""
     lines: dict[str, list[tuple[float, float, PrintedCell, PrintedCell]]] = defaultdict(list)
-    sized = [cell for cell in cells if isinstance(cell.axes.get(BATCH_SIZE), int)]
-    for rate, step in _together([cell for cell in sized if cell.value > 0], _RATE, _STEP):
-        factor = rate.value * step.value / float(rate.axes[BATCH_SIZE])
-        open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
-        lines[rate.line].append((factor, open_by, rate, step))
+    for product in _rates_by_steps(cells):
+        lines[product[2].line].append(product)
     for line, found in lines.items():
         off = [each for each in found if abs(each[0] - 1) > each[1]]
         middle = statistics.median(factor for factor, *_ in found)
@@ -186,6 +186,14 @@ def _products(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             batch = float(rate.axes[BATCH_SIZE])
             why = f"{rate.text} images/s x {step.value:.4g} s are {factor * batch:.4g} images, not {batch:g}"
             yield PrintedDoubt("impossible", "rate-times-step", (rate, step), why)
+
+
+def _rates_by_steps(cells: Iterable[PrintedCell]) -> Iterator[tuple[float, float, PrintedCell, PrintedCell]]:
+    """(rate x time / batch, how far it may be from 1, the rate, the time) of every case that has both."""
+    sized = [cell for cell in cells if isinstance(cell.axes.get(BATCH_SIZE), int) and cell.value > 0]
+    for rate, step in _together(sized, _RATE, _STEP):
+        open_by = _PRODUCT + _last_digit(rate.text) + _last_digit(step.text)
+        yield rate.value * step.value / float(rate.axes[BATCH_SIZE]), open_by, rate, step
 
 
 def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
@@ -281,7 +289,8 @@ def independent_of(axis: str, cells: Sequence[PrintedCell]) -> Iterator[PrintedD
 
 
 def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
-    """Cells that fit neither their row nor their column, in logarithms."""
+    """Cells that fit neither row nor column, in logarithms; not rates and times that confirm each other."""
+    agreed = {id(cell) for factor, _, *pair in _rates_by_steps(cells) if abs(factor - 1) <= _PRODUCT for cell in pair}
     for quantity, without in ((_RATE, (MODEL, BATCH_SIZE)), (_STEP, (MODEL,))):
         table: dict[tuple[object, object], PrintedCell] = {}
         those = [cell for cell in cells if cell.quantity == quantity]
@@ -289,21 +298,20 @@ def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             condition = frozenset((axis, value) for axis, value in cell.axes.items() if axis not in without)
             table[cell.axes.get(MODEL), (cell.line, condition)] = cell
         # Rates hardly depend on the batch, where each network has a batch of its own.
-        if len(table) == len(those):
-            yield from _outliers_of(table)
+        if len(table) == len(those) and any(id(cell) not in agreed for cell in those):
+            yield from (doubt for doubt in _outliers_of(table) if id(doubt.cells[0]) not in agreed)
 
 
 def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator[PrintedDoubt]:
     rows, columns = (list(dict.fromkeys(key[side] for key in table)) for side in (0, 1))
-    if len(rows) < _FEWEST_ROWS or len(columns) < _FEWEST_COLUMNS:
+    if len(rows) < _FEWEST or len(columns) < _FEWEST:
         return
     grid = np.full((len(rows), len(columns)), np.nan)
     places = [{name: index for index, name in enumerate(names)} for names in (rows, columns)]
     for (row, column), cell in table.items():
         grid[places[0][row], places[1][column]] = math.log(cell.value)
-    by_columns, by_rows = _offs(grid), _offs(grid.T).T
-    off = np.where(np.abs(by_columns) < np.abs(by_rows), by_columns, by_rows)
-    for row, column in np.argwhere(np.isfinite(off) & (off != 0)):
+    off = _outliers_in(grid)
+    for row, column in np.argwhere(off != 0):
         cell = table[rows[row], columns[column]]
         times = math.exp(abs(off[row, column]))
         how = "more" if off[row, column] > 0 else "less"
@@ -316,32 +324,58 @@ def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator
 Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def _offs(grid: Grid) -> Grid:
-    """How far each logarithm is from the value that the most similar columns expect; 0 where one of them expects it.
+def _outliers_in(grid: Grid) -> Grid:
+    """How far logarithms are from what the columns and the rows most like theirs expect; 0 where that is no surprise.
 
-    Columns are similar where their differences scatter little over the rows. NaN where too few columns are.
+    Rows are compared in what columns leave, and columns in what rows leave: a row that is unusual in columns of one
+    kind is no surprise where a row like it is so, too.
     """
-    offs = np.full(grid.shape, np.nan)
-    for column in range(grid.shape[1]):
-        others = np.delete(np.arange(grid.shape[1]), column)
-        differences = grid[:, [column]] - grid[:, others[:: -(-len(others) // _MOST_BESIDE)]]
-        enough = np.isfinite(differences).sum(axis=0) >= _FEWEST_ROWS
-        differences = differences[:, enough]
-        if differences.shape[1] < _FEWEST_BESIDE:
-            continue
-        rest = differences - _medians(differences)
-        scales = np.maximum(1.4826 * _medians(np.abs(rest)), _LEAST_SCALE)
-        second = np.sort(np.nan_to_num(np.abs(rest)), axis=0)[-2]  # the next cell that is far off, too
-        near = np.argsort(scales)[:_FEWEST_BESIDE]
-        rest, scales, second = rest[:, near], scales[near], second[near]
-        beyond = np.abs(rest) > np.maximum(np.maximum(_SCALES * scales, _ALONE * second), math.log(_FACTOR))
-        known = np.isfinite(rest)
-        same_side = np.abs(np.nansum(np.sign(rest), axis=1)) == known.sum(axis=1)
-        whole = (known.sum(axis=1) >= _FEWEST_BESIDE) & (beyond | ~known).all(axis=1) & same_side
-        least = np.where(known, np.abs(rest), np.inf).argmin(axis=1)
-        nearest = rest[np.arange(len(rest)), least]
-        offs[:, column] = np.where(np.isfinite(grid[:, column]), np.where(whole, nearest, 0.0), np.nan)
-    return offs
+    by_rows, of_rows = (each.T for each in _beside(_beside(grid)[0].T))
+    by_columns, of_columns = _beside(_beside(grid.T)[0].T)
+    scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + _BESIDE) * (of_columns + _BESIDE)))
+    least = np.where(np.abs(by_rows) < np.abs(by_columns), by_rows, by_columns)
+    return np.where((by_rows * by_columns > 0) & (scales > _SCALES), least, 0.0)
+
+
+def _beside(grid: Grid) -> tuple[Grid, Grid]:
+    """How far each logarithm is from the value that the most similar columns expect, and the scatter of these columns.
+
+    Columns are similar where they scatter little about the line through both; 0 where too few can be compared.
+    """
+    known, count = np.isfinite(grid), grid.shape[1]
+    centred = grid - _medians(np.where(known.any(axis=0), grid, 0.0))
+    others = np.arange(count)[:: -(-count // _MOST_BESIDE)]
+    rests, scales = np.full((_NEAREST, *grid.shape), np.nan), np.full((_NEAREST, count), np.inf)
+    for columns in np.array_split(np.arange(count), -(-grid.size * len(others) // _MOST_AT_ONCE)):
+        alone = (columns[:, np.newaxis] == others) | (known[:, columns].T.astype(int) @ known[:, others] < _FEWEST)
+        beside = np.where(alone, 0.0, centred[:, np.newaxis, others])
+        rest = np.where(alone, 0.0, centred[:, columns, np.newaxis] - beside)
+        rest = rest - _medians(rest)
+        rest = rest - _SLOPE * _slopes(rest, beside) * beside
+        rest = rest - _medians(rest)
+        scatter = np.where(alone, np.inf, 1.4826 * _medians(np.abs(rest)))
+        near = np.argsort(scatter, axis=1)[:, :_NEAREST]
+        nearest = np.take_along_axis(scatter, near, axis=1)
+        rest = np.where(np.isfinite(nearest), np.take_along_axis(rest, near[np.newaxis], axis=2), np.nan)
+        rests[: near.shape[1], :, columns] = np.transpose(rest, (2, 0, 1))
+        scales[: near.shape[1], columns] = nearest.T
+    usual = _medians(scales[:1].T)
+    rows = known.sum(axis=0)
+    scales = np.sqrt((scales**2 * rows + usual**2 * _USUAL_ROWS) / (rows + _USUAL_ROWS) + _LEAST_SCALE**2)
+    weights = np.where(np.isfinite(rests), scales[:, np.newaxis] ** -2, 0.0)
+    total = weights.sum(axis=0)
+    mean = (np.nan_to_num(rests) * weights).sum(axis=0) / np.where(total > 0, total, 1.0)
+    return np.where(known, mean, np.nan), np.broadcast_to(scales[0], grid.shape)
+
+
+def _slopes(rest: Grid, beside: Grid) -> Grid:
+    """The slope of the line through 0 that is nearest to most of each column's points: their weighted median."""
+    ratios = np.divide(rest, beside, out=np.full(rest.shape, np.inf), where=np.isfinite(rest) & (beside != 0))
+    order = np.argsort(ratios, axis=0)
+    weights = np.cumsum(np.take_along_axis(np.where(np.isfinite(ratios), np.abs(beside), 0.0), order, axis=0), axis=0)
+    middle = (weights >= weights[-1] / 2).argmax(axis=0)
+    slopes = np.take_along_axis(np.take_along_axis(ratios, order, axis=0), middle[np.newaxis], axis=0)[0]
+    return np.where(np.isfinite(slopes), slopes, 0.0)
 
 
 def _medians(grid: Grid) -> Grid:
