@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.as_printed import as_printed
 from tsuishi.adopt.proposed_claims import proposed_claims
 from tsuishi.adopt.table_files import shown, table_files
 from tsuishi.adopt.written import write_source
@@ -17,7 +18,7 @@ from tsuishi.commands.chain import Chain
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.session import Session
 from tsuishi.specs.case import Value
-from tsuishi.specs.printed_table import slug
+from tsuishi.specs.printed_table import PrintedNumbers, slug
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.doubtful import doubts_about, likely_text
@@ -100,7 +101,8 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
         rows.append((sum(count for _, count in whats), why, ", ".join(what for what, _ in shown) + more))
     _table(screen, "Not cases here", ("numbers", "because of", "such as"), rows, whole)
     words = chain.session.words
-    doubted = show_doubts(chain.session, adoption.name, adoption.numbers(words), adoption.hardware(), whole)
+    printed = map(as_printed, adoption.tables)
+    doubted = show_doubts(chain.session, adoption.name, adoption.numbers(words), adoption.hardware(), whole, printed)
     for text in adoption.contradictions:
         screen.say(f"in doubt: {text}")
     if claims := proposed_claims(adoption, words, doubted):
@@ -111,10 +113,18 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
 
 
 def show_doubts(
-    session: Session, name: str, numbers: Iterable[Numbers], hardware: Iterable[Hardware], whole: bool
+    session: Session,
+    name: str,
+    numbers: Iterable[Numbers],
+    hardware: Iterable[Hardware],
+    whole: bool,
+    printed: Iterable[PrintedNumbers] = (),
 ) -> set[str]:
-    """Print the doubts about the numbers of a source, with `whole` all of them; returns the places of these numbers."""
-    found = doubts_about(numbers, hardware, session.words, read_table(session.checkout.images).data_sheets)
+    """Print the doubts about the numbers of a source, with `whole` all of them; returns the places of these numbers.
+
+    printed: its tables, with the numbers that are no cases here.
+    """
+    found = doubts_about(numbers, hardware, session.words, read_table(session.checkout.images).data_sheets, printed)
     rows = [(doubt.kind, doubt.cells[0].place, doubt.reason, likely_text(doubt, session.words)) for doubt in found]
     _table(session.screen, f"Doubtful numbers of {name}", ("", "where", "why", "likely"), rows, whole)
     return {cell.place for doubt in found for cell in doubt.cells}

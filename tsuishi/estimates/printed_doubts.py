@@ -27,6 +27,8 @@ _WHOLE = ("_run_s", "_epoch_s")
 _PRODUCT = 0.15
 # Rates on N devices up to so many times N are within scatter and better use of caches.
 _LINEAR = 1.1
+# So many where a table may not say what else differs.
+_LINEAR_UNSAID = 1.5
 # A rate up to so many times the limit of its device is within turbo clocks.
 _LIMIT = 1.25
 # By Winograd's algorithm for tiles of 2x2, which libraries use in fp32, a convolution of 3x3 has so many times fewer
@@ -45,6 +47,8 @@ _OF_WORK = {
 # A cell is an outlier where the columns and the rows most like its own expect another value, by so many scales: a scale
 # is how far they scatter, and a half (a factor of 1.6) more.
 _SCALES, _BESIDE = 2.4, 0.5
+# Where cases do not say that columns are of one kind, they are compared if they scatter by no more.
+_ALIKE = 0.5
 # So many columns are compared, of those with so many common rows; their own line through the logarithms counts half.
 _NEAREST, _FEWEST, _SLOPE = 4, 5, 0.5
 # A scale is known from few rows: so many more have the usual scale of the table; it is at least the last number.
@@ -105,10 +109,36 @@ def by_arithmetic(cells: Sequence[PrintedCell], work: KnownWork) -> list[Printed
 def doubts(cells: Sequence[PrintedCell], work: KnownWork) -> list[PrintedDoubt]:
     """Every doubt about numbers of a source; numbers that are impossible take part in no further check."""
     arithmetic = by_arithmetic(cells, work)
-    wrong = {id(cell) for doubt in arithmetic if doubt.kind == "impossible" for cell in doubt.cells}
-    rest = [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
+    rest = _possible(cells, arithmetic)
     independent = [doubt for axis in _OF_WORK for doubt in independent_of(axis, rest)]
     return [*arithmetic, *_superlinear(rest), *independent, *_outliers(rest), *_repeated(rest)]
+
+
+def doubts_in_table(table: Mapping[tuple[int, str], PrintedCell], are_named: bool) -> list[PrintedDoubt]:
+    """The doubts about numbers of a table by row and column that need no network; axes are printed texts.
+
+    A quantity that is empty is not known: rows and columns are compared, and N devices with one. are_named: words tell
+    its rows apart; those of one thing with other settings are not compared, for its times need not grow alike.
+    """
+    cases: dict[tuple[object, ...], list[PrintedCell]] = defaultdict(list)
+    by_quantity: dict[str, dict[tuple[object, object], PrintedCell]] = defaultdict(dict)
+    for place, cell in table.items():
+        cases[*_case(cell), cell.quantity].append(cell)
+        by_quantity[cell.quantity][place] = cell
+    # Something that is no axis here tells two numbers of one case apart.
+    cells = [of_case[0] for of_case in cases.values() if len(of_case) == 1]
+    totals, agreed = [*_totals(cells)], _agreed(cells)
+    rest = _possible(cells, totals)
+    compared = by_quantity.values() if are_named else ()
+    outliers = (doubt for numbers in compared for doubt in _outliers_of(numbers, _ALIKE))
+    unexplained = [doubt for doubt in outliers if id(doubt.cells[0]) not in agreed]
+    return [*totals, *_superlinear(rest, _LINEAR_UNSAID), *unexplained, *_repeated(rest)]
+
+
+def _possible(cells: Iterable[PrintedCell], arithmetic: Iterable[PrintedDoubt]) -> list[PrintedCell]:
+    """The cells above 0 that arithmetic does not call impossible."""
+    wrong = {id(cell) for doubt in arithmetic if doubt.kind == "impossible" for cell in doubt.cells}
+    return [cell for cell in cells if id(cell) not in wrong and cell.value > 0]
 
 
 def _groups(cells: Iterable[PrintedCell], *without: str) -> Iterator[list[PrintedCell]]:
@@ -196,6 +226,11 @@ def _rates_by_steps(cells: Iterable[PrintedCell]) -> Iterator[tuple[float, float
         yield rate.value * step.value / float(rate.axes[BATCH_SIZE]), open_by, rate, step
 
 
+def _agreed(cells: Iterable[PrintedCell]) -> set[int]:
+    """The ids of rates and times that confirm each other."""
+    return {id(cell) for factor, _, *pair in _rates_by_steps(cells) if abs(factor - 1) <= _PRODUCT for cell in pair}
+
+
 def _above_limits(cells: Sequence[PrintedCell], work: KnownWork) -> Iterator[PrintedDoubt]:
     """Rates, and times of steps without a rate beside them, above the limit of the device by the network's arithmetic.
 
@@ -243,20 +278,20 @@ def _would_fit(flops: float, precision: str, limits: Mapping[str, float]) -> tup
 
 def _speed(cell: PrintedCell) -> float:
     """Work per second of a rate, of the time of a step, or of the time of a run or an epoch, whose work is the same."""
-    if cell.quantity == _RATE:
-        return cell.value
-    return (float(cell.axes.get(BATCH_SIZE, 1)) if cell.quantity == _STEP else 1.0) / cell.value
+    if cell.quantity == _STEP or cell.quantity.endswith(_WHOLE):
+        return (float(cell.axes.get(BATCH_SIZE, 1)) if cell.quantity == _STEP else 1.0) / cell.value
+    return cell.value
 
 
-def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
-    """N devices that are more than N times as fast; by batches that are the same, or the same for each device."""
-    timed = [cell for cell in cells if cell.quantity in (_RATE, _STEP) or cell.quantity.endswith(_WHOLE)]
-    speeds = [cell for cell in timed if isinstance(cell.axes.get(DEVICES), int)]
+def _superlinear(cells: Sequence[PrintedCell], linear: float = _LINEAR) -> Iterator[PrintedDoubt]:
+    """N devices that are more than N x `linear` as fast; by batches that are the same, or the same for each device."""
+    timed = [cell for cell in cells if cell.quantity in (_RATE, _STEP, "") or cell.quantity.endswith(_WHOLE)]
+    speeds = [cell for cell in timed if isinstance(cell.axes.get(DEVICES), int) and cell.axes[DEVICES]]
     for group in _groups(speeds, DEVICES, BATCH_SIZE, STRATEGY):
         by_devices: dict[int, dict[float, PrintedCell]] = defaultdict(dict)
         for cell in group:
-            devices, batch = int(cell.axes[DEVICES]), float(cell.axes.get(BATCH_SIZE, 0))
-            by_devices[devices][batch / devices] = cell
+            devices, batch = int(cell.axes[DEVICES]), cell.axes.get(BATCH_SIZE, 0)
+            by_devices[devices][float(batch if isinstance(batch, int) else 0) / devices] = cell
         for devices, several in by_devices.items():
             for share, cell in several.items():
                 of_one = by_devices.get(1, {})
@@ -264,16 +299,20 @@ def _superlinear(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
                 if one is None or devices == 1:
                     continue
                 times = _speed(cell) / _speed(one)
-                if times > _LINEAR * devices:
-                    why = f"{devices} devices are {times:.3g} times as fast as one"
-                    yield PrintedDoubt("surprising", "superlinear", (cell, one), why)
+                if cell.quantity:
+                    how = f"are {times:.3g} times as fast as one"
+                else:
+                    # A rate or a time: neither grows by more.
+                    how, times = f"have {times:.3g} times the number of one", max(times, 1 / times)
+                if times > linear * devices:
+                    yield PrintedDoubt("surprising", "superlinear", (cell, one), f"{devices} devices {how}")
 
 
 def independent_of(axis: str, cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Times of steps that do not depend on an axis (of _OF_WORK) with which their work grows."""
     power, least, what, instead = _OF_WORK[axis]
-    for group in _groups([cell for cell in cells if cell.quantity == _STEP and axis in cell.axes], axis):
-        sizes = sorted({int(cell.axes[axis]): cell for cell in group}.items())
+    for group in _groups([cell for cell in cells if cell.quantity == _STEP], axis):
+        sizes = sorted({size: cell for cell in group if isinstance(size := cell.axes.get(axis), int)}.items())
         upper = [(size, cell) for size, cell in sizes if size >= least]
         if len(upper) < _SIZES or upper[-1][0] ** power < _GROWS * upper[0][0] ** power:
             continue
@@ -290,7 +329,7 @@ def independent_of(axis: str, cells: Sequence[PrintedCell]) -> Iterator[PrintedD
 
 def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
     """Cells that fit neither row nor column, in logarithms; not rates and times that confirm each other."""
-    agreed = {id(cell) for factor, _, *pair in _rates_by_steps(cells) if abs(factor - 1) <= _PRODUCT for cell in pair}
+    agreed = _agreed(cells)
     for quantity, without in ((_RATE, (MODEL, BATCH_SIZE)), (_STEP, (MODEL,))):
         table: dict[tuple[object, object], PrintedCell] = {}
         those = [cell for cell in cells if cell.quantity == quantity]
@@ -302,15 +341,17 @@ def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             yield from (doubt for doubt in _outliers_of(table) if id(doubt.cells[0]) not in agreed)
 
 
-def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator[PrintedDoubt]:
+def _outliers_of(table: Mapping[tuple[object, object], PrintedCell], most: float = math.inf) -> Iterator[PrintedDoubt]:
+    """The cells that fit neither row nor column. most: how far rows and columns scatter that are compared."""
     rows, columns = (list(dict.fromkeys(key[side] for key in table)) for side in (0, 1))
     if len(rows) < _FEWEST or len(columns) < _FEWEST:
         return
-    grid = np.full((len(rows), len(columns)), np.nan)
+    grid, digits = (np.full((len(rows), len(columns)), start) for start in (np.nan, 0.0))
     places = [{name: index for index, name in enumerate(names)} for names in (rows, columns)]
     for (row, column), cell in table.items():
         grid[places[0][row], places[1][column]] = math.log(cell.value)
-    off = _outliers_in(grid)
+        digits[places[0][row], places[1][column]] = _last_digit(cell.text)
+    off = _outliers_in(grid, digits, most)
     for row, column in np.argwhere(off != 0):
         cell = table[rows[row], columns[column]]
         times = math.exp(abs(off[row, column]))
@@ -324,17 +365,21 @@ def _outliers_of(table: Mapping[tuple[object, object], PrintedCell]) -> Iterator
 Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def _outliers_in(grid: Grid) -> Grid:
+def _outliers_in(grid: Grid, digits: Grid, most: float) -> Grid:
     """How far logarithms are from what the columns and the rows most like theirs expect; 0 where that is no surprise.
 
-    Rows are compared in what columns leave, and columns in what rows leave: a row that is unusual in columns of one
-    kind is no surprise where a row like it is so, too.
+    digits: the share of each number that half of its last digit is. Rows are compared in what columns leave, and
+    columns in what rows leave: a row that is unusual in columns of one kind is no surprise where a row like it is so,
+    too.
     """
-    by_rows, of_rows = (each.T for each in _beside(_beside(grid)[0].T))
-    by_columns, of_columns = _beside(_beside(grid.T)[0].T)
-    scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + _BESIDE) * (of_columns + _BESIDE)))
+    beside_columns, beside_rows = _beside(grid), _beside(grid.T)
+    by_rows, of_rows = (each.T for each in _beside(beside_columns[0].T))
+    by_columns, of_columns = _beside(beside_rows[0].T)
+    beside = _BESIDE + digits
+    scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + beside) * (of_columns + beside)))
     least = np.where(np.abs(by_rows) < np.abs(by_columns), by_rows, by_columns)
-    return np.where((by_rows * by_columns > 0) & (scales > _SCALES), least, 0.0)
+    is_alike = np.maximum(beside_columns[1], beside_rows[1].T) <= most
+    return np.where((by_rows * by_columns > 0) & (scales > _SCALES) & is_alike, least, 0.0)
 
 
 def _beside(grid: Grid) -> tuple[Grid, Grid]:

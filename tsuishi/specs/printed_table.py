@@ -79,6 +79,21 @@ class CaseNumber(NamedTuple):
 Readings = Mapping[str, Sequence[CaseNumber]]
 
 
+class PrintedNumbers(NamedTuple):
+    """All numbers of table `number` of a file, cases or not; `quantity` is empty where their column says none.
+
+    line: the hardware and software of the table. units: of columns, as PrintedTable.unit_of has them.
+    are_named: whether words tell most rows apart; else they are one thing with other settings.
+    """
+
+    file: str
+    number: int
+    line: str
+    numbers: Sequence[CaseNumber]
+    units: Mapping[str, tuple[float, bool]]
+    are_named: bool
+
+
 @dataclass(frozen=True)
 class RefusedCell:
     """A cell that is no number of a case, and why: a reason that many cells share, and what it is about."""
@@ -171,9 +186,7 @@ class PrintedTable(toml.Spec):
 
     def place(self, readings: Sequence[CaseNumber]) -> str:
         """Where readings of one number stand: the row under the header, of the first of them, and the column."""
-        first, of_file = readings[0], f", table {self.number}" if self.number > 1 else ""
-        more = f" and {len(readings) - 1} more" if readings[1:] else ""
-        return f"{self.file}{of_file}, row {first.row + 1}{more}, column {first.column}"
+        return place_of(self.file, self.number, readings)
 
     def unit_of(self, number: CaseNumber) -> tuple[float, bool]:
         """The unit of a number's column: the factor to that of its quantity, and whether the number is turned round."""
@@ -183,6 +196,13 @@ class PrintedTable(toml.Spec):
     def hardware_of(self, number: CaseNumber) -> str:
         """The name of a number's hardware."""
         return slug(f"{number.hardware} {self.hardware}") if number.hardware or not self.hardware else self.hardware
+
+
+def place_of(file: str, table: int, readings: Sequence[CaseNumber]) -> str:
+    """Where readings of one number stand in table `table` (from 1) of a file."""
+    first, of_file = readings[0], f", table {table}" if table > 1 else ""
+    more = f" and {len(readings) - 1} more" if readings[1:] else ""
+    return f"{file}{of_file}, row {first.row + 1}{more}, column {first.column}"
 
 
 class _Refused(Exception):

@@ -3,9 +3,17 @@
 import statistics
 from collections.abc import Iterable, Sequence
 
-from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, PrintedDoubt, by_arithmetic, doubts
+from tsuishi.estimates.printed_doubts import (
+    KnownWork,
+    PrintedCell,
+    PrintedDoubt,
+    by_arithmetic,
+    doubts,
+    doubts_in_table,
+)
 from tsuishi.specs import numerals
 from tsuishi.specs.data_sheets import DataSheet, fastest_of, sheets_of_printed
+from tsuishi.specs.printed_table import PrintedNumbers, place_of
 from tsuishi.specs.source import Hardware, Number, Numbers, Source
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -17,11 +25,38 @@ _ARITHMETIC = {name: name for name in ("fp32", "tf32", "fp16", "bf16", "fp64")} 
 
 
 def doubts_about(
-    numbers: Iterable[Numbers], hardware: Iterable[Hardware], words: Vocabulary, sheets: Sequence[DataSheet]
+    numbers: Iterable[Numbers],
+    hardware: Iterable[Hardware],
+    words: Vocabulary,
+    sheets: Sequence[DataSheet],
+    printed: Iterable[PrintedNumbers] = (),
 ) -> list[PrintedDoubt]:
-    """The doubts about the numbers of a source. hardware: of the source."""
+    """The doubts about the numbers of a source. hardware: of the source. printed: all numbers of its tables."""
     tables = list(numbers)
-    return doubts([cell for table in tables for cell in _cells(table)], _work(tables, hardware, words, sheets))
+    found = doubts([cell for table in tables for cell in _cells(table)], _work(tables, hardware, words, sheets))
+    places = {cell.place for doubt in found for cell in doubt.cells}
+    for table in printed:
+        for doubt in doubts_in_table(_cells_as_printed(table), table.are_named):
+            if doubt.cells[0].place not in places:
+                found.append(doubt)
+                places.add(doubt.cells[0].place)
+    return found
+
+
+def _cells_as_printed(table: PrintedNumbers) -> dict[tuple[int, str], PrintedCell]:
+    """The numbers of a table by row and column."""
+    return {
+        (each.row, each.column): PrintedCell(
+            f"{each.hardware} {table.line}",
+            place_of(table.file, table.number, [each]),
+            each.text,
+            each.axes,
+            each.quantity,
+            each.value,
+            unit=table.units.get(each.column, (1.0, False)),
+        )
+        for each in table.numbers
+    }
 
 
 def with_impossible(source: Source, words: Vocabulary, sheets: Sequence[DataSheet]) -> Source:
@@ -69,8 +104,8 @@ def _cells(table: Numbers) -> Iterable[PrintedCell]:
 def likely_text(doubt: PrintedDoubt, words: Vocabulary) -> str:
     """The likely value of the suspect with its unit, that of its column where it has a name; empty without a value."""
     cell, value = doubt.cells[0], doubt.likely
-    if value is None:
-        return ""
+    if value is None or not cell.quantity:
+        return "" if value is None else f"{value:.12g}"
     own = words.quantities[cell.quantity].unit
     units = numerals.printed_units(own) | ({"it/s": (1.0, True)} if own == "s" else {})
     name = next((name for name, unit in units.items() if unit == cell.unit), "")
