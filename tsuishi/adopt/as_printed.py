@@ -12,7 +12,7 @@ from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, Axes, CaseNumber, 
 
 # Devices in the name of hardware: 8x A100, 4xV100, 8 GPUs, A100 x8, A100 (x8); or a text that is nothing else: 4x.
 _DEVICES = re.compile(
-    r"(?<![\w.])(\d{1,4}) ?(?:[x×*] ?(?=[a-z])|gpus?\b)|[ (]+[x×*] ?(\d{1,4})(?![\w.])\)?", re.IGNORECASE
+    r"(?<![\w.])(\d{1,4}) ?(?:[x×*](?: ?(?=[a-z])|(?![\w.]))|gpus?\b)|[ (]+[x×*] ?(\d{1,4})(?![\w.])\)?", re.IGNORECASE
 )
 _ALONE = re.compile(r"(\d{1,4}) ?[x×]|[x×] ?(\d{1,4})", re.IGNORECASE)
 # A column is one of numbers where so many of its cells with digits are.
@@ -34,7 +34,11 @@ def as_printed(table: AdoptedTable) -> PrintedNumbers:
         column = columns.get(name)
         if column is not None and proposed.is_quantity(column):
             numbers.append(index)
-        elif column is None and cells and sum(printed) >= _NUMBERS * len(cells):
+        elif (
+            column is None
+            and sum(printed) > _NUMBERS * len(cells)
+            and not all(_without_devices(cell)[0] for cell in cells)
+        ):
             is_setting = all(map(str.isdecimal, cells)) and 2 * len({*cells}) <= len(cells)
             (settings if is_setting else numbers).append(index)
         elif column is None or column.holds != PARAMETERS:

@@ -372,14 +372,14 @@ def _outliers_in(grid: Grid, digits: Grid, most: float) -> Grid:
     columns in what rows leave: a row that is unusual in columns of one kind is no surprise where a row like it is so,
     too.
     """
-    beside_columns, beside_rows = _beside(grid), _beside(grid.T)
-    by_rows, of_rows = (each.T for each in _beside(beside_columns[0].T))
-    by_columns, of_columns = _beside(beside_rows[0].T)
+    (beside_columns, apart_columns), (beside_rows, apart_rows) = _beside(grid), (each.T for each in _beside(grid.T))
+    (by_rows, of_rows), (by_columns, of_columns) = (each.T for each in _beside(beside_columns.T)), _beside(beside_rows)
     beside = _BESIDE + digits
     scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + beside) * (of_columns + beside)))
-    least = np.where(np.abs(by_rows) < np.abs(by_columns), by_rows, by_columns)
-    is_alike = np.maximum(beside_columns[1], beside_rows[1].T) <= most
-    return np.where((by_rows * by_columns > 0) & (scales > _SCALES) & is_alike, least, 0.0)
+    least = np.where(np.abs(beside_rows) < np.abs(beside_columns), beside_rows, beside_columns)
+    agree = (by_rows * by_columns > 0) & (by_rows * least > 0)
+    is_alike = np.maximum(apart_columns, apart_rows) <= most
+    return np.where(agree & (scales > _SCALES) & is_alike, least, 0.0)
 
 
 def _beside(grid: Grid) -> tuple[Grid, Grid]:
