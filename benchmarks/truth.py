@@ -11,6 +11,7 @@ import argparse
 import itertools
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -219,6 +220,7 @@ if __name__ == "__main__":
     parser.add_argument("--unusual", action="store_true", help="only machines that are not normal, and all faults")
     parser.add_argument("--grid", action="store_true", help="verdicts by truth, scatter and environments; half an hour")
     parser.add_argument("--tables", action="store_true", help="checks of printed numbers; 150 draws take two minutes")
+    parser.add_argument("--files", type=Path, help="with --tables: a folder with the public tables that are listed")
     parser.add_argument("--why", action="store_true", help="bars of explanations; 1,000 draws take a minute")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
@@ -228,6 +230,8 @@ if __name__ == "__main__":
         from benchmarks import truth_of_explanations  # of an extra
 
         sys.exit(truth_of_explanations.main(given.draws))
+    elif given.tables and given.files:
+        sys.exit(truth_of_tables.main_of_listed(given.files, given.draws))
     elif given.tables:
         sys.exit(truth_of_tables.main(given.draws))
     elif given.unusual:

@@ -1,19 +1,32 @@
-"""What the checks of printed numbers find: `python -m benchmarks.truth --tables [--draws N]` from the root.
+"""What the checks of printed numbers find: `python -m benchmarks.truth --tables [--draws N] [--files FOLDER]`.
 
 Sub-tables of real tables (benchmarks/tables/) are clean; into each a fault is planted, and the checks look for it.
 Alarms in clean tables are counted by table. Rates of 60 networks on 20 lines are from huggingface/pytorch-image-models
 (results/, Apache-2.0); medians of 50 readings of 32 networks under 24 conditions, in ms, are from
 ryujaehun/pytorch-gpu-benchmark (new_results/, MIT).
+
+benchmarks/tables/listed.txt lists public tables: `clean`, or `fault` where a number is doubted rightly; repository,
+path, commit, number of the table in its file, and SHA-256 of the file. --files: the same for all their numbers, from
+files FOLDER/<owner>+<name>/<path>.
 """
 
 import csv
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import beta
 
-from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, doubts
+from tsuishi.adopt.adoption import Corrections, adopt
+from tsuishi.adopt.as_printed import as_printed
+from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.base.checkout import Checkout
+from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, doubts, doubts_in_table
+from tsuishi.specs.numerals import printed_number
+from tsuishi.specs.vocabulary import vocabulary
+from tsuishi.verdicts.doubtful import cells_as_printed
 
 FOLDER = Path(__file__).parent / "tables"
 SIZES = ((2, 3), (3, 4), (5, 4), (6, 5), (8, 6), (12, 8), (24, 12))
@@ -94,6 +107,7 @@ FAULTS: dict[str, Callable[[tuple[PrintedCell, ...], np.random.Generator], tuple
     "rate, time and batch contradict each other": _contradicted,
 }
 _NONE = KnownWork({}, {})
+_UNSAID = Corrections()
 
 
 def _flat(table: Table, both: bool) -> list[PrintedCell]:
@@ -129,6 +143,70 @@ def found(draws: int, seed: int = 1) -> Iterator[tuple[str, str, int, int]]:
                 tried += 1
                 seen += any(after[0] in doubt.cells for doubt in doubts(_flat(table, contradicts), _NONE))
             yield fault, f"{size[0]}x{size[1]}", tried, seen
+
+
+class Listed(NamedTuple):
+    """A public table of the list: whether it is clean, its address, and its numbers by row and column."""
+
+    is_clean: bool
+    address: str
+    cells: dict[tuple[int, str], PrintedCell]
+    are_named: bool
+
+
+def listed(folder: Path) -> Iterator[Listed]:
+    """The tables of the list whose files are in the folder. Raises ValueError for a file with another digest."""
+    words = vocabulary(Checkout().suites)
+    for line in (FOLDER / "listed.txt").read_text(encoding="utf-8").splitlines():
+        kind, repository, path, commit, number, digest = line.split()
+        file = folder / repository.replace("/", "+") / path
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(f"{file}: not that of commit {commit}")
+        tables = adopt("listed", [TableFile(file.name, content.decode(), content, "", Licence())], words, [], _UNSAID)
+        printed = as_printed(tables.tables[int(number) - 1])
+        yield Listed(kind == "clean", f"{repository} {path} {number}", cells_as_printed(printed), printed.are_named)
+
+
+def found_in_listed(tables: Sequence[Listed], draws: int, seed: int = 2) -> Iterator[tuple[str, int, int]]:
+    """(fault, tables, those in which the planted cell is doubted): of clean tables whose rows and columns compare."""
+    random = np.random.default_rng(seed)
+    large = [each for each in tables if each.is_clean and each.are_named and _is_large(each)]
+    for fault, plant in [*FAULTS.items()][:3]:
+        tried = seen = 0
+        while large and tried < draws:
+            table = large[tried % len(large)]
+            place = [*table.cells][int(random.integers(len(table.cells)))]
+            cell = table.cells[place]._replace(text=f"{printed_number(table.cells[place].text):.12g}")
+            (after,) = plant((cell,), random)
+            if after.text != cell.text and after.value > 0:
+                tried += 1
+                seen += any(after in each.cells for each in doubts_in_table({**table.cells, place: after}, True))
+        yield fault, tried, seen
+
+
+def _is_large(table: Listed) -> bool:
+    rows, columns = ({place[side] for place in table.cells} for side in (0, 1))
+    return min(len(rows), len(columns)) >= 5 and len(table.cells) >= 30
+
+
+def main_of_listed(folder: Path, draws: int) -> int:
+    """Print the doubts about the listed tables, and what is found of planted faults; 1 where a real fault is not."""
+    tables = [*listed(folder)]
+    doubted = {each.address: doubts_in_table(each.cells, each.are_named) for each in tables}
+    for is_clean, what in ((True, "clean"), (False, "with faults")):
+        of = [each for each in tables if each.is_clean is is_clean]
+        alarmed = [each.address for each in of if doubted[each.address]]
+        print(
+            f"listed tables, {what}: {len(of)} with {sum(len(each.cells) for each in of)} numbers; {len(alarmed)} alarm"
+        )
+        for address in alarmed:
+            print(f"  {address}: {doubted[address][0].reason}")
+    for fault, tried, seen in found_in_listed(tables, draws):
+        print(f"{fault}, in listed tables: found in {seen} of {tried} ({100 * seen / max(tried, 1):.0f} %)")
+    return int(not all(each.is_clean or doubted[each.address] for each in tables))
 
 
 def main(draws: int) -> int:

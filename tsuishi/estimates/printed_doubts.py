@@ -11,7 +11,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ _OF_WORK = {
 # is how far they scatter, and a half (a factor of 1.6) more.
 _SCALES, _BESIDE = 2.4, 0.5
 # Where cases do not say that columns are of one kind, they are compared if they scatter by no more.
-_ALIKE = 0.5
+_ALIKE = 0.7
 # So many columns are compared, of those with so many common rows; their own line through the logarithms counts half.
 _NEAREST, _FEWEST, _SLOPE = 4, 5, 0.5
 # A scale is known from few rows: so many more have the usual scale of the table; it is at least the last number.
@@ -121,16 +121,13 @@ def doubts_in_table(table: Mapping[tuple[int, str], PrintedCell], are_named: boo
     its rows apart; those of one thing with other settings are not compared, for its times need not grow alike.
     """
     cases: dict[tuple[object, ...], list[PrintedCell]] = defaultdict(list)
-    by_quantity: dict[str, dict[tuple[object, object], PrintedCell]] = defaultdict(dict)
-    for place, cell in table.items():
+    for cell in table.values():
         cases[*_case(cell), cell.quantity].append(cell)
-        by_quantity[cell.quantity][place] = cell
     # Something that is no axis here tells two numbers of one case apart.
     cells = [of_case[0] for of_case in cases.values() if len(of_case) == 1]
     totals, agreed = [*_totals(cells)], _agreed(cells)
     rest = _possible(cells, totals)
-    compared = by_quantity.values() if are_named else ()
-    outliers = (doubt for numbers in compared for doubt in _outliers_of(numbers, _ALIKE))
+    outliers = _outliers_of(table, _ALIKE) if are_named else ()
     unexplained = [doubt for doubt in outliers if id(doubt.cells[0]) not in agreed]
     return [*totals, *_superlinear(rest, _LINEAR_UNSAID), *unexplained, *_repeated(rest)]
 
@@ -341,7 +338,7 @@ def _outliers(cells: Sequence[PrintedCell]) -> Iterator[PrintedDoubt]:
             yield from (doubt for doubt in _outliers_of(table) if id(doubt.cells[0]) not in agreed)
 
 
-def _outliers_of(table: Mapping[tuple[object, object], PrintedCell], most: float = math.inf) -> Iterator[PrintedDoubt]:
+def _outliers_of(table: Mapping[tuple[Any, Any], PrintedCell], most: float = math.inf) -> Iterator[PrintedDoubt]:
     """The cells that fit neither row nor column. most: how far rows and columns scatter that are compared."""
     rows, columns = (list(dict.fromkeys(key[side] for key in table)) for side in (0, 1))
     if len(rows) < _FEWEST or len(columns) < _FEWEST:
@@ -377,7 +374,7 @@ def _outliers_in(grid: Grid, digits: Grid, most: float) -> Grid:
     beside = _BESIDE + digits
     scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + beside) * (of_columns + beside)))
     least = np.where(np.abs(beside_rows) < np.abs(beside_columns), beside_rows, beside_columns)
-    agree = (by_rows * by_columns > 0) & (by_rows * least > 0)
+    agree = (by_rows * by_columns > 0) & (by_rows * least > 0) & (np.abs(least) > 2 * beside)
     is_alike = np.maximum(apart_columns, apart_rows) <= most
     return np.where(agree & (scales > _SCALES) & is_alike, least, 0.0)
 

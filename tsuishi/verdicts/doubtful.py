@@ -36,14 +36,14 @@ def doubts_about(
     found = doubts([cell for table in tables for cell in _cells(table)], _work(tables, hardware, words, sheets))
     places = {cell.place for doubt in found for cell in doubt.cells}
     for table in printed:
-        for doubt in doubts_in_table(_cells_as_printed(table), table.are_named):
+        for doubt in doubts_in_table(cells_as_printed(table), table.are_named):
             if doubt.cells[0].place not in places:
                 found.append(doubt)
                 places.add(doubt.cells[0].place)
     return found
 
 
-def _cells_as_printed(table: PrintedNumbers) -> dict[tuple[int, str], PrintedCell]:
+def cells_as_printed(table: PrintedNumbers) -> dict[tuple[int, str], PrintedCell]:
     """The numbers of a table by row and column."""
     return {
         (each.row, each.column): PrintedCell(
