@@ -45,8 +45,8 @@ _OF_WORK = {
     CONTEXT_LENGTH: (1, 512, "sequences of {} tokens", "of sequences of one length"),
 }
 # A cell is an outlier where the columns and the rows most like its own expect another value, by so many scales: a scale
-# is how far they scatter, and a half (a factor of 1.6) more.
-_SCALES, _BESIDE = 2.4, 0.5
+# is how far they scatter, and a half (a factor of 1.6) more. It is off by so many halves (a factor of 2.7) at least.
+_SCALES, _BESIDE, _FACTOR = 2.4, 0.5, 2
 # Where cases do not say that columns are of one kind, they are compared if they scatter by no more.
 _ALIKE = 0.7
 # So many columns are compared, of those with so many common rows; their own line through the logarithms counts half.
@@ -374,7 +374,7 @@ def _outliers_in(grid: Grid, digits: Grid, most: float) -> Grid:
     beside = _BESIDE + digits
     scales = np.sqrt(np.abs(by_rows * by_columns) / ((of_rows + beside) * (of_columns + beside)))
     least = np.where(np.abs(beside_rows) < np.abs(beside_columns), beside_rows, beside_columns)
-    agree = (by_rows * by_columns > 0) & (by_rows * least > 0) & (np.abs(least) > 2 * beside)
+    agree = (by_rows * by_columns > 0) & (by_rows * least > 0) & (np.abs(least) > _FACTOR * beside)
     is_alike = np.maximum(apart_columns, apart_rows) <= most
     return np.where(agree & (scales > _SCALES) & is_alike, least, 0.0)
 
