@@ -53,7 +53,7 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
         "accuracy_percent": ("Accuracy", "%"),
         "throughput_images_s": ("Throughput", "images/s"),
     }
-    assert "# proposed, lines: 3; the first: Step time: 10.5 ms, loss=1.000" in text
+    assert "# proposed, lines joined: 3; the first: Step time: 10.5 ms, loss=1.000" in text
     assert suite["questions"][0]["quantity"] == "step_time_s"
     assert suite["patterns"]["step_time_s"] == {
         "line": r"(?<![\w.])Step time\s*[:=：]\s*(?P<step_time_s>{number})\s?(?P<unit>{unit})(?![\w/])"
@@ -67,6 +67,37 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     assert found["summary_loss"] == pytest.approx(0.5)
     assert found["accuracy_percent"] == 91.5
     assert found["throughput_images_s"] == 1234.5
+
+
+NETWORKS = """
+import os, time
+time.sleep(0.1)
+for epoch in (1, 2):
+    for name, ms in (("mlp", 4.1), ("conv1d", 11.2), ("lstm", 64.2 if os.path.exists({!r}) else 21.4)):
+        print("epoch %d: %s batch=1 latency: %.2f ms" % (epoch, name, ms))
+"""
+
+
+def test_the_one_network_of_three_that_became_slower_is_compared_by_itself(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "summary.py")
+    script = script.with_name("nets.py")
+    script.write_text(NETWORKS.format(str(tmp_path / "slow")))
+    tried = invoke(root, "try-script", str(script), "--env", "host")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    suite = tomllib.loads((root / "suites" / "nets.toml").read_text(encoding="utf-8"))
+    labels = {name: each["label"] for name, each in suite["new_quantities"].items()}
+    assert labels == {f"{name}_latency_s": f"{name} latency" for name in ("mlp", "conv1d", "lstm")}
+    for name in ("then", "now"):
+        asked = ("--suite", "nets", "--env", "host", "--repetitions", "1", "--within", "none", "--name", name)
+        done = invoke(root, "run-suite", *asked, PATH="/nowhere")  # without a sandbox it sees the file
+        assert done.returncode == 0, done.stdout + done.stderr
+        (tmp_path / "slow").touch()
+    now, then = (next((root / "results").glob(f"*-{name}")) for name in ("now", "then"))
+    compared = invoke(root, "report", "--run", str(now), "--baseline", str(then), "--out", "gate")
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    page = (root / "reports" / "out" / "gate" / "baseline.md").read_text(encoding="utf-8")
+    ratios = dict(re.findall(r"\| (\w+) latency, as printed by the script \| [^|]+\| [^|]+\| ([\d.]+) ", page))
+    assert ratios == {"mlp": "1.00", "conv1d": "1.00", "lstm": "3.00"}
 
 
 def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> None:
@@ -266,7 +297,7 @@ FRAMEWORKS_LOGS = (
     "E0000 00:00:1795600470.123456 140 cuda_dnn.cc:8310] factory: 1",
     "[W1125 09:54:30.123456789 NNPACK.cpp:61] Reason: 3 s",
     "[W NNPACK.cpp:79] Reason: 3 s",
-    "[rank0]:[W105 09:54:30.123456789 ProcessGroup.cpp:61] Timeout: 600 s",
+    "[rank0]:[W105 09:54:30.123456789 ProcessGroup.cpp:61] Elapsed: 600 s",
 )
 
 

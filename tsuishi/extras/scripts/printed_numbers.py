@@ -24,8 +24,8 @@ _NUMERAL = re.compile(
 _TIME = "|".join(sorted(map(re.escape, SECONDS), key=len, reverse=True))
 _KEPT = "|".join(sorted(map(re.escape, numerals.KEPT), key=len, reverse=True))
 _WORD = r"[^\W\d_]{1,20}"
-_PREFIX = r"(?:[kKMG] ?)?"
-_UNIT = re.compile(
+_PREFIX = r"(?:[kKMG](?!i?B) ?)?"
+PRINTED_UNIT = re.compile(
     rf"[ \u00a0\u202f]?(?:(?P<rate>{_PREFIX}(?P<counted>(?:{_WORD})?)(?:/| per )(?:s|S|sec|seconds?|min|minute|h|hour))"
     rf"|(?P<taken>{_TIME})/(?P<of>{_WORD})|(?P<time>{_TIME})|(?P<kept>{_KEPT}))(?![\w/%])"
 )
@@ -35,11 +35,11 @@ _IN_NAME = re.compile(
     rf"|(?P<written>(?<![^\W\d_])(?<!/){_WORD}(?:/|[ _]per[ _]){_WORD}|_{_WORD}| in {_WORD}))$"
 )
 _SEPARATOR = re.compile(
-    r"(?P<colon>(?P<quote>[\"']?)[ \t]{0,4}[:=：][ \t]{0,80}(?P<open>[\"']?))$"
+    r"(?P<colon>(?P<quote>[\"']?)[ \t]{0,80}[:=：][ \t]{0,80}(?P<open>[\"']?))$"
     r"|(?P<bar>[ \t]{0,20}\|[ \t]{0,20})$|(?P<gap>\s{1,20})$"
 )
 _VALUE_OF_KEY = re.compile(r"\"key\": ?\"(?P<name>[\w.-]{1,60})\", ?\"value\": ?$")
-_PART = r"[^\s,;|\[\]{}\"'=:：<>()]{1,40}"
+_PART = r"[^\s,;|\[\]{}\"'=:：<>()]{1,80}"
 _NAME = re.compile(rf"(?P<name>(?:{_PART} ){{0,{_MOST_WORDS - 1}}}{_PART})(?P<aside>(?: ?\([^()]{{1,20}}\))?)$")
 # A phrase of at most three words, before its number and behind it: iter 3000: loss 4.2490, time 35392.33ms.
 _PHRASE = re.compile(rf"(?:^|[,;:] {{1,4}}){_WORD}(?: {_WORD}){{0,2}}$")
@@ -96,11 +96,15 @@ class PrintedNumber:
         """Whether the expression takes the unit from the line."""
         return UNIT_IN in self.behind
 
+    @property
+    def group(self) -> str:
+        """The placeholder of its number."""
+        return DURATION_IN if self.is_duration else NUMBER_IN
+
     def expression(self, metric: str, unless_behind: tuple[str, ...] = ()) -> str:
         """The `line` of a pattern with this metric. unless_behind: texts that make it the end of another name."""
         others = "".join(f"(?<!{re.escape(text)})" for text in unless_behind)
-        place = DURATION_IN if self.is_duration else NUMBER_IN
-        return f"{others}{self.before}(?P<{metric}>{place}){self.behind}"
+        return f"{others}{self.before}(?P<{metric}>{self.group}){self.behind}"
 
 
 def printed_numbers(line: str) -> Iterator[PrintedNumber]:
@@ -110,7 +114,7 @@ def printed_numbers(line: str) -> Iterator[PrintedNumber]:
         if number >= MOST_NUMBERS:
             return
         found = _candidate(line, match)
-        if found is None or ((found.name, found.unit) in seen) or (not found.name and _is_repeated(found, seen)):
+        if found is None or (not found.name and ((found.name, found.unit) in seen or _is_repeated(found, seen))):
             continue
         seen.add((found.name, found.unit))
         yield found
@@ -131,11 +135,12 @@ def _candidate(line: str, match: re.Match[str]) -> PrintedNumber | None:
     behind, before = line[end : end + _BEHIND], line[max(0, start - _BEFORE) : start]
     if _SPREAD.search(before) or (not is_duration and _RANGE.match(behind)) or _PROGRESS.match(behind):
         return None
-    unit = None if is_duration else _UNIT.match(behind)
+    unit = None if is_duration else PRINTED_UNIT.match(behind)
     if not is_duration and unit is None and re.match(r"[^\W\d_]", behind):
         letter = behind[0] in "kKMGmB" and not re.match(r"\w", behind[1:])
         return _doubtful(line, (start, end), before) if letter else None
-    if unit is not None and unit["time"] in (None, "min") and re.match(r"[\"']?\s{0,4}[:=：]", behind[unit.end() :]):
+    named = re.match(r"[\"']?\s{0,4}([:=：])", behind[unit.end() :]) if unit else None
+    if unit is not None and named and (unit["time"] in (None, "min") or named[1] == "="):
         unit = None  # this word is the name of the next number
     if not is_duration and not numerals.forms(line[start:end]):
         return None
@@ -175,7 +180,7 @@ def _named(
     if separator[0] == ":" and not has_unit and line[slice(*place)].isdecimal():
         return None  # a port, or a setting
     if own is None and not has_unit:
-        own = _Own("s", SECONDS[name]) if name in SECONDS else _rate_in(name)
+        own = _Own("s", SECONDS[name]) if name in SECONDS and name != "min" else _rate_in(name)  # min: the least
     begin = (r"(?<![\w.])" if re.match(r"\w", name) else "") + _literal(name)
     middle = _COUNT if counted else _literal(own.bracket) if own else ""
     return PrintedNumber(
@@ -223,15 +228,20 @@ def _name_of(text: str, prose: bool) -> str:
         joins = kept and place > 0 and (token in _JOINING or tokens[place - 1] in _PREPOSITIONS)
         if len(kept) == most or not (_LETTER.search(token) or joins) or re.search(r"\d\.\d", token):
             break
-        if kept and token.endswith("."):
-            break
+        if kept and (
+            token.endswith(".") or (place and tokens[place - 1][-1:].isdigit() and PRINTED_UNIT.fullmatch(token))
+        ):
+            break  # the end of a sentence, or the unit of another number
         kept.insert(0, token)
     # A unit with its number, or the end of a sentence, is not the name of the next number.
     if (
         prose
         and kept
         and (
-            _FILLERS.issuperset(kept) or re.match(r"\d", kept[-1]) or kept[-1][-1] in ".," or _UNIT.fullmatch(kept[-1])
+            _FILLERS.issuperset(kept)
+            or re.match(r"\d", kept[-1])
+            or kept[-1][-1] in ".,"
+            or PRINTED_UNIT.fullmatch(kept[-1])
         )
     ):
         return ""
@@ -259,16 +269,18 @@ def _unit_in(text: str) -> _Own | None:
     if (bracket := match["bracket"]) is not None:
         # GPU(s) is a plural.
         is_plural = bracket == "s" and not match["space"] and not _OF_TIME.search(text[: match.start()][-20:])
-        unit = None if is_plural else _UNIT.fullmatch(bracket)
+        unit = None if is_plural else PRINTED_UNIT.fullmatch(bracket)
         return unit and _Own(*_base(unit), match[0])
     written = re.sub("[ _]per[ _]", "/", match["written"].removeprefix("_").removeprefix(" in "))
-    unit = _UNIT.fullmatch(written)
+    unit = PRINTED_UNIT.fullmatch(written)
     return None if unit is None or unit["kept"] else _Own(*_base(unit))
 
 
 def _rate_in(name: str) -> _Own | None:
     """The unit of a name that has a rate among its words, as in Total img/sec on 4 GPU(s)."""
-    rates = [unit for token in name.split() if (unit := _UNIT.fullmatch(token)) and unit["rate"] and unit["counted"]]
+    rates = [
+        unit for token in name.split() if (unit := PRINTED_UNIT.fullmatch(token)) and unit["rate"] and unit["counted"]
+    ]
     return _Own(*_base(rates[0])) if len(rates) == 1 else None
 
 

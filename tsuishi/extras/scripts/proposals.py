@@ -2,7 +2,7 @@
 
 A proposal stands for all lines in which its pattern finds a number, so these lines decide together: whether a comma is
 the decimal sign, whether the number counts 1, 2, 3, and whether its unit fits it. Where two readings are left,
-nothing is proposed, and a doubt names the line.
+nothing is proposed, and a doubt names the line. Lines of different kinds (kinds.py) have a proposal each.
 
 A framework's own log differs between releases and is not a result: its lines, which name their place in a source file
 of C or C++, are left out.
@@ -11,15 +11,16 @@ of C or C++, are left out.
 import math
 import re
 import unicodedata
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, count, pairwise
+from itertools import chain, count, islice, pairwise
 from typing import NamedTuple
 
 import tomlkit
 from tomlkit.items import AoT
 
+from tsuishi.extras.scripts.kinds import Kind, Reading, kinds, shape_of
 from tsuishi.extras.scripts.printed_numbers import PrintedNumber, printed_numbers
 from tsuishi.specs import numerals
 from tsuishi.specs.case import PROTOCOL
@@ -48,6 +49,12 @@ _LONGEST_S = 1e8  # three years: a longer time is a date
 _CLOCKS = 1.1
 # A rate may be of other moments than the time beside it.
 _ODDS = 3.0
+# With more kinds of lines a person is lost.
+_MOST_KINDS = 12
+_FEW = 3  # numbers that a doubt shows
+_LONGEST_EXPRESSION = 1000
+_SETTING = re.compile(r"(?i)(?<![^\W_])(?:target|limit|timeout|deadline|budget|(?:min|max)_duration)(?![^\W_])")
+_Expression = Callable[[str], str]
 
 
 @dataclass
@@ -84,14 +91,14 @@ def lines_of(output: bytes) -> list[str]:
 def proposals(
     lines: Sequence[str], taken: Collection[str], prefix: str, wall_s: float = math.inf
 ) -> tuple[list[Proposal], list[Doubt]]:
-    """A proposal for each name and unit, in the order of the lines, at most MOST; and what is in doubt.
+    """A proposal for each name, unit and kind, in the order of the lines, at most MOST; and what is in doubt.
 
     taken: names of other quantities; a metric of such a name gets the prefix. wall_s: how long the script took.
     """
     read = [line for line in _ends(lines) if not _FRAMEWORKS_LOG.match(line)]
     series = _series(read)
     elsewhere = {decimal for one in series for decimal in one.evidence}
-    made, doubts = list[Proposal](), list[Doubt]()
+    right, doubts = list[tuple[_Series, Decimal]](), list[Doubt]()
     for one in series:
         decimal = one.decimal(elsewhere)
         if one.candidate.doubt:
@@ -100,9 +107,17 @@ def proposals(
             doubts.append(one.ambiguous)
         elif why := one.doubt(decimal, wall_s):
             doubts += [Doubt(one.candidate.line, why)] if why != _SILENT else []
-        elif len(made) < MOST:
-            used = {*taken, INDEX, numerals.UNIT, *(proposal.metric for proposal in made)}
-            made.append(one.proposal(_metric(one.candidate, used, prefix), decimal))
+        else:
+            right.append((one, decimal))
+    # Of too many, those of a speed.
+    right = right if len(right) <= MOST else sorted(right, key=lambda each: not is_speed(each[0].candidate.unit))
+    made = list[Proposal]()
+    for one, decimal in right[:MOST]:
+        used = {*taken, INDEX, numerals.UNIT, *(proposal.metric for proposal in made)}
+        made.append(one.proposal(_metric(one.candidate, used, prefix), decimal))
+    if more := right[MOST:]:
+        why = f"{MOST} numbers are proposed, and {len(more)} more are like this one"
+        doubts.insert(0, Doubt(more[0][0].candidate.line, why))
     return made, doubts
 
 
@@ -117,11 +132,11 @@ def _ends(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _series(lines: Sequence[str]) -> list["_Series"]:
-    """A series for the first candidate of each name and unit. A rate and its inverse without a name are one."""
+    """The series of all candidates, each of one kind of lines. A rate and its inverse without a name are one name."""
     found: dict[tuple[str, str], PrintedNumber] = {}
     shapes = set[str]()
     for line in lines:
-        shape = re.sub(r"\d+", "0", line)
+        shape = shape_of(line)
         if shape in shapes or len(found) >= _MOST_SERIES:
             continue
         shapes.add(shape)
@@ -131,29 +146,88 @@ def _series(lines: Sequence[str]) -> list["_Series"]:
     longer = {
         name: [other.removesuffix(name) for other in names if other.endswith(f" {name}")] for name in names if name
     }
-    series = (_Series(candidate, lines, longer.get(name, ())) for (name, _), candidate in found.items())
-    return [one for one in series if one.finds_its_own or one.candidate.doubt]
+    made, read = list[_Series](), set[tuple[str, int]]()
+    for (name, _), candidate in found.items():
+        # Of a name that is also the end of a longer one: total images/sec, and images/sec.
+        whole = partial(candidate.expression, unless_behind=tuple(sorted(longer.get(name, ()))))
+        readings = [] if candidate.doubt else _readings(candidate, whole, lines)
+        places = {(one.match.string, one.at) for one in readings}
+        own = (candidate.line, candidate.place[0])
+        if candidate.doubt or (own in places and own not in read):
+            made += _of_kinds(candidate, whole, readings, lines)
+            read |= places
+    return made
+
+
+def _readings(candidate: PrintedNumber, expression: _Expression, lines: Sequence[str]) -> list[Reading]:
+    """All numbers that the expression of a candidate finds; without a name only the first of a line."""
+    searched = _compiled(candidate, expression)
+    # Looking for the name first is much faster where a line has many others.
+    name = "" if re.search(r"\d", candidate.name) else candidate.name
+    some = ((place, line) for place, line in enumerate(lines) if name in line)
+    found = ((place, match) for place, line in some for match in islice(searched.finditer(line), None if name else 1))
+    return [
+        Reading(match, place, match.start(_ANY))
+        for place, match in found
+        if candidate.is_duration or numerals.forms(_number(match))
+    ]
+
+
+def _of_kinds(
+    candidate: PrintedNumber, whole: _Expression, readings: Sequence[Reading], lines: Sequence[str]
+) -> list["_Series"]:
+    """A series for each kind of the readings of a candidate; one with a doubt where they cannot be told apart."""
+    several = kinds(readings, lines)
+    number = len(several) if len(several) > 1 else sum(kind.number(lines) for kind in several)
+    if number > 1 and candidate.unit == "1" and all(_number(one.match).isdecimal() for one in readings):
+        return []  # settings, or counts
+    if len(several) < 2 or number > _MOST_KINDS:
+        return [_Series(candidate, whole, readings, number)]
+    return [_alone(kind, candidate, readings, kind.number(lines)) for kind in several]
+
+
+def _alone(kind: Kind, of: PrintedNumber, readings: Sequence[Reading], number: int) -> "_Series":
+    """The series of a kind, with an expression that finds its lines alone; with a doubt where none does."""
+    line, at = kind.first.match.string, kind.first.at
+    here = next((one for one in printed_numbers(line) if one.place[0] == at), of)
+    name = " ".join(filter(None, (kind.words, here.name or (kind.words and _nameless(here.unit)))))
+    one = replace(here, name=name, line=line, place=(at, at + len(_number(kind.first.match))))
+
+    def expression(metric: str) -> str:
+        return f"{kind.before}(?P<{metric}>{one.group}){one.behind}{kind.behind}"
+
+    searched = _compiled(one, expression)
+    found = [
+        Reading(match, other.line, match.start(_ANY))
+        for other in {other.line: other for other in readings}.values()
+        if (match := searched.search(other.match.string))
+    ]
+    own = [(other.line, other.at) for other in kind.readings]
+    if [(other.line, other.at) for other in found] != own or len(expression(one.name)) > _LONGEST_EXPRESSION:
+        one = replace(one, doubt="nothing in the line tells its number from others")
+    return _Series(one, expression, found, number)
+
+
+def _compiled(candidate: PrintedNumber, expression: _Expression) -> re.Pattern[str]:
+    return re.compile(numerals.line_expression(expression(_ANY), None, numerals.printed_units(candidate.unit)))
+
+
+def _number(match: re.Match[str]) -> str:
+    return match[_ANY].rstrip(",'’_")
+
+
+def _nameless(unit: str) -> str:
+    return "rate" if unit.endswith("/s") else "time" + unit[1:].replace("/", " per ")
 
 
 class _Series:
-    """The numbers that the expression of a candidate finds in all lines, and what follows from them together."""
+    """The readings of a candidate, and what follows from them together. kinds: of how many kinds they may be."""
 
-    def __init__(self, candidate: PrintedNumber, lines: Sequence[str], longer: Collection[str]) -> None:
-        self.candidate = candidate
-        # Of a name that is also the end of a longer one: total images/sec, and images/sec.
-        self.expression = partial(candidate.expression, unless_behind=tuple(sorted(longer)))
-        search = re.compile(
-            numerals.line_expression(self.expression(_ANY), None, numerals.printed_units(candidate.unit))
-        ).search
-        # Looking for the name first is much faster where a line has many others.
-        name = "" if re.search(r"\d", candidate.name) else candidate.name
-        found = (match for line in lines if name in line and (match := search(line)))
-        self._found = [(match, text) for match in found if self._is_number(text := match[_ANY].rstrip(",'’_"))]
-        own = search(candidate.line)
-        self.finds_its_own = own is not None and own.start(_ANY) == candidate.place[0]
-
-    def _is_number(self, text: str) -> bool:
-        return self.candidate.is_duration or bool(numerals.forms(text))
+    def __init__(
+        self, candidate: PrintedNumber, expression: _Expression, readings: Sequence[Reading], kinds: int
+    ) -> None:
+        self.candidate, self.expression, self.kinds = candidate, expression, kinds
+        self._found = [(one.match, _number(one.match)) for one in readings]
 
     @property
     def _texts(self) -> list[str]:
@@ -218,7 +292,22 @@ class _Series:
             return f"{max(finite):.4g} s, but the whole script took {wall_s:.3g} s"
         if unit.endswith("/s") and not _fits(line, unit.removesuffix("/s"), values[0]):
             return "the rate times the time is not the count"
-        return ""
+        if _SETTING.search(self.candidate.name):
+            return "its name is that of a setting" if is_speed(unit) else _SILENT
+        return self._mixed if self.kinds > 1 else ""
+
+    @property
+    def _mixed(self) -> str:
+        """What is said of lines that may be of several kinds."""
+        first = [
+            " ".join(match.string[match.start(_ANY) : match.end()].rstrip(",").split())
+            for match, _ in self._found[:_FEW]
+        ]
+        more = ", ..." if len(self._found) > _FEW else ""
+        return (
+            f"{len(self._found)} lines of {self.kinds} kinds: {', '.join(first)}{more}: "
+            "print in each line what its number is of"
+        )
 
     @property
     def _rounding(self) -> float:
@@ -229,7 +318,7 @@ class _Series:
     def proposal(self, metric: str, decimal: Decimal) -> Proposal:
         """The proposal of a metric of that name."""
         of = self.candidate
-        label = of.name or ("rate" if of.unit.endswith("/s") else "time" + of.unit[1:].replace("/", " per "))
+        label = of.name or _nameless(of.unit)
         return Proposal(
             metric, label, self.expression(metric), of.unit, of.line, len(self._found), scale=of.scale, decimal=decimal
         )
@@ -278,7 +367,7 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
     patterns, quantities = tomlkit.table(is_super_table=True), tomlkit.table(is_super_table=True)
     for proposal in proposed:
         pattern, quantity = tomlkit.table(), tomlkit.table()
-        pattern.add(tomlkit.comment(f"proposed, lines: {proposal.count}; the first: {_shown(proposal.example)}"))
+        pattern.add(tomlkit.comment(f"proposed, lines joined: {proposal.count}; the first: {_shown(proposal.example)}"))
         pattern.add("line", tomlkit.string(proposal.line, literal="'" not in proposal.line))
         if proposal.decimal != ".":
             pattern.add("decimal", tomlkit.item(proposal.decimal))
@@ -316,21 +405,21 @@ def _metric(candidate: PrintedNumber, taken: Collection[str], prefix: str) -> st
     """A name for a metric, made of the name and its unit; prefix and number make it a new name."""
     unit = [] if candidate.unit == "1" else _words(candidate.unit.replace("%", "percent"))
     words = _words(candidate.name)
-    while unit and words and words[-1] in {*unit, *SECONDS, "per"}:
-        words.pop()  # a unit in the name may be another, as in latency_ms
+    while unit and words and words[-1] in {*unit, *SECONDS, "per"} - {"min"}:
+        words.pop()  # a unit in the name may be another, as in latency_ms; min may be the least
     metric = "_".join([*(words or ["rate" if candidate.unit.endswith("/s") else "time" if unit else "value"]), *unit])[
         :_LONGEST_NAME
     ].strip("_")
     several = chain((metric, f"{prefix}_{metric}"), (f"{prefix}_{metric}_{number}" for number in count(2)))
-    return next(name for name in several if name not in taken)
+    return next(name for name in several if name not in taken and name[0].isalpha())
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in the letters a to z, without accents."""
+    """The words of a text in the letters a to z, without accents, and its numbers."""
     plain = "".join(
         letter for letter in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(letter)
     )
-    return re.findall("[a-z]+", plain)
+    return re.findall("[a-z0-9]+", plain)
 
 
 def _shown(line: str) -> str:
