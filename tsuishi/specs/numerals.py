@@ -30,7 +30,7 @@ SECONDS = {
 # Other units, which stay as they are printed.
 KEPT = (
     *("%", "°C", "W", "kW", "J", "kJ", "dB", "Hz", "kHz", "MHz", "GHz", "fps", "FPS"),
-    *("B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "bytes"),
+    *("B", "kB", "KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "bytes", "KBytes", "MBytes", "GBytes"),
     *("FLOPS", "MFLOPS", "GFLOPS", "TFLOPS", "PFLOPS"),
 )
 # Decimal prefixes of counts: 1.2k images/s.

@@ -5,6 +5,7 @@ the whole program took, then the name, the unit and the numbers of every proposa
 """
 
 import math
+import time
 from typing import NamedTuple
 
 import pytest
@@ -103,6 +104,26 @@ def test_names_of_any_script_are_labels_and_their_keys_are_new_names() -> None:
         ("grosse_mib", "Größe"),
         ("theirs_loss", "loss"),
     ]
+
+
+def test_an_expression_that_tells_kinds_apart_takes_no_time_that_grows_faster_than_its_line() -> None:
+    columns = " ".join(f"{number / 7:.5f}" for number in range(30))
+    made, _ = proposals([f"1/3  2.1G {columns} {name}: 5.5 ms" for name in ("train", "val")], (), "theirs")
+    assert [one.label for one in made] == ["train", "val"]
+    for text in (f"1/3 2.1G {'0.1234567890 ' * 150}tram: 5.5 ms", "1 " * 1000, "0.1" * 660, "-1.5," * 400):
+        begin = time.process_time()
+        for one in made:
+            assert read(f"{text}\n", {one.metric: Pattern(line=one.line)}, {one.metric: "s"}, math.inf)[0].metrics == []
+        assert time.process_time() - begin < 0.25  # half of what a trial allows
+
+
+def test_a_kind_is_found_again_where_its_values_and_its_widths_are_others() -> None:
+    text = "step {} [{}] loss {} on GPU {}: {} ms\n".format
+    first = "".join(text(step, 9, 0.5, gpu, 4.1) for step in (9, 10) for gpu in (0, 1))
+    made, _ = proposals(lines_of(first.encode()), (), "theirs")
+    later = "".join(text(step, 10, "nan", gpu, 400 + gpu) for step in (100, 2000) for gpu in (0, 1, 2))
+    found = trial([one for one in made if one.unit == "s"], later)[0].metrics
+    assert [value for _, value, _ in found] == pytest.approx([0.4, 0.4, 0.401, 0.401])
 
 
 @pytest.mark.parametrize(

@@ -377,9 +377,12 @@ def _tokens(kind: Kind) -> list[str]:
 def _names(every: Sequence[Sequence[str]]) -> list[str]:
     """What is left of the words of each kind without those that all begin with, or end with."""
     begin = _shared(every)
-    if begin and any(re.match(r"[\d.]+\W*$", word) for words in every for word in words[begin : begin + 1]):
-        begin -= 1  # a number alone is no name
     end = _shared([words[begin:][::-1] for words in every])
+    differing = [words[begin : len(words) - end] for words in every]
+    if begin and any(re.match(r"[\d.]+\W*$", words[0]) for words in differing if words):
+        begin -= 1  # a number alone is no name
+    elif end and (not all(differing) or any(re.match(r"[\d.]+$", words[-1]) for words in differing)):
+        end -= 1
     told = [words[begin : len(words) - end] for words in every]
     for most in (_MOST_WORDS, None):
         # Without the names of other numbers, if the rest tells the kinds apart.
@@ -396,7 +399,8 @@ def _names(every: Sequence[Sequence[str]]) -> list[str]:
 
 def _expression(kind: Kind) -> str:
     """The expression of all that stands before the number, from the begin of the line."""
-    return r"^\s*" + _written(kind, _spaced, lambda part: part.expression, kind.first.at).removeprefix(r"\s*")
+    written = _written(kind, _spaced, lambda part: part.expression, kind.first.at)
+    return r"^\s*" + written.removeprefix(r"\s*").removeprefix(r"\s+")
 
 
 def _written(kind: Kind, literal: Callable[[Part], str], other: Callable[[Part], str], end: int) -> str:
@@ -414,9 +418,12 @@ def _written(kind: Kind, literal: Callable[[Part], str], other: Callable[[Part],
 
 
 def _spaced(part: Part) -> str:
-    """The expression of a text; spaces at its ends may be missing where figures of other widths stand beside it."""
-    middle = r"\s+".join(re.escape(word).replace(r"\ ", " ") for word in part.text.split())
-    return rf"\s*{middle}\s*" if part.role == "text" and middle else middle or r"\s*"
+    """The expression of a text; spaces at its ends may be missing where figures of other widths stand beside it.
+
+    Between two figures stands a space: without it, an expression could part one figure in many ways.
+    """
+    words = r"\s+".join(re.escape(word) for word in part.text.split())
+    return words if part.role != "text" else rf"\s*{words}\s*" if words else r"\s+"
 
 
 def _shared(every: Sequence[Sequence[str]]) -> int:

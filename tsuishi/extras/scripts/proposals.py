@@ -147,6 +147,14 @@ def _series(lines: Sequence[str]) -> list["_Series"]:
         name: [other.removesuffix(name) for other in names if other.endswith(f" {name}")] for name in names if name
     }
     made, read = list[_Series](), set[tuple[str, int]]()
+    families: dict[tuple[str, str, bool], list[PrintedNumber]] = {}
+    for (name, unit), candidate in found.items():
+        families.setdefault((re.sub(r"\d+", "0", name), unit, candidate.takes_unit), []).append(candidate)
+    for several in families.values():
+        if len(several) > _MOST_KINDS:  # names that differ in numbers: layer1 forward, layer2 forward
+            readings = [one for each in several for one in _readings(each, each.expression, lines)]
+            made.append(_Series(several[0], several[0].expression, readings, len(several)))
+            read |= {(one.match.string, one.at) for one in readings}
     for (name, _), candidate in found.items():
         # Of a name that is also the end of a longer one: total images/sec, and images/sec.
         whole = partial(candidate.expression, unless_behind=tuple(sorted(longer.get(name, ()))))
@@ -304,10 +312,8 @@ class _Series:
             for match, _ in self._found[:_FEW]
         ]
         more = ", ..." if len(self._found) > _FEW else ""
-        return (
-            f"{len(self._found)} lines of {self.kinds} kinds: {', '.join(first)}{more}: "
-            "print in each line what its number is of"
-        )
+        remedy = "print in each line what its number is of" if self.kinds <= _MOST_KINDS else "print fewer"
+        return f"{len(self._found)} lines of {self.kinds} kinds: {', '.join(first)}{more}: {remedy}"
 
     @property
     def _rounding(self) -> float:

@@ -150,7 +150,7 @@ def _say(session: Session, lines: list[str], proposed: list[Proposal], doubts: l
     say = session.screen.say
     if proposed:
         rows = [(proposal.metric, proposal.unit, proposal.count, proposal.example) for proposal in proposed]
-        session.screen.table("Proposed", ("quantity", "unit", "lines", "the first line"), rows)
+        session.screen.table("Proposed", ("quantity", "unit", "lines joined", "the first line"), rows)
     else:
         say("no line looks like `name: number unit`: only the time of the whole script is measured")
         for line in lines[:_FIRST_LINES]:
