@@ -82,7 +82,7 @@ class Part(NamedTuple):
         return self.role != "text" and self.role not in _ANY
 
 
-class Line(NamedTuple):
+class PartedLine(NamedTuple):
     """A line in parts. starts: of the parts. signed, free: of each part, by these functions. counts: in their order."""
 
     parts: tuple[Part, ...]
@@ -101,7 +101,7 @@ class Reading:
     at: int
 
     @property
-    def _here(self) -> tuple[Line, int]:
+    def _here(self) -> tuple[PartedLine, int]:
         """The line, and the place of the part that the number is in."""
         line = in_parts(self.match.string)
         return line, bisect_right(line.starts, self.at) - 1
@@ -182,12 +182,12 @@ class Kind:
 
 
 @lru_cache(maxsize=1 << 14)
-def in_parts(line: str) -> Line:
+def in_parts(line: str) -> PartedLine:
     """The line in parts."""
     parts = _parts(line)
     free = (_free(part, after) for part, after in zip_longest(parts, parts[1:]))
     counts = (part.text.split("/")[0] for part in parts if part.role == "count")
-    return Line(parts, tuple(part.start for part in parts), tuple(map(_signed, parts)), tuple(free), tuple(counts))
+    return PartedLine(parts, tuple(part.start for part in parts), tuple(map(_signed, parts)), tuple(free), tuple(counts))
 
 
 def _signed(part: Part) -> str:
