@@ -147,7 +147,7 @@ class Kind:
     """Readings that belong together. labels: which of their figures are part of the kind; unsure: which may be.
 
     words: what tells them from the other kinds of their name, as it is printed; empty where there is none. before,
-    behind: expressions of what stands around the number, likewise.
+    behind: expressions of the text around the number, likewise.
     """
 
     readings: list[Reading]
@@ -187,11 +187,13 @@ def in_parts(line: str) -> PartedLine:
     parts = _parts(line)
     free = (_free(part, after) for part, after in zip_longest(parts, parts[1:]))
     counts = (part.text.split("/")[0] for part in parts if part.role == "count")
-    return PartedLine(parts, tuple(part.start for part in parts), tuple(map(_signed, parts)), tuple(free), tuple(counts))
+    return PartedLine(
+        parts, tuple(part.start for part in parts), tuple(map(_signed, parts)), tuple(free), tuple(counts)
+    )
 
 
 def _signed(part: Part) -> str:
-    """A text without spaces at its ends; a sign for what may differ."""
+    """A text without spaces at its ends; a sign for every other part."""
     return " ".join(part.text.split()) if part.role == "text" else _SIGN
 
 
@@ -375,7 +377,7 @@ def _tokens(kind: Kind) -> list[str]:
 
 
 def _names(every: Sequence[Sequence[str]]) -> list[str]:
-    """What is left of the words of each kind without those that all begin with, or end with."""
+    """The words of each kind, without those that all kinds begin with, or end with."""
     begin = _shared(every)
     end = _shared([words[begin:][::-1] for words in every])
     differing = [words[begin : len(words) - end] for words in every]
@@ -432,6 +434,6 @@ def _shared(every: Sequence[Sequence[str]]) -> int:
 
 
 def _bare(token: str) -> str:
-    """A token without what is left of masked figures, and without separators at its ends; empty without a letter."""
+    """A token without signs, and without separators at its ends; empty without a letter."""
     bare = token.replace(_SIGN, "").strip(" :=,|;-•>{\"'").rstrip(".")
     return bare if re.search(r"\w", bare) else ""

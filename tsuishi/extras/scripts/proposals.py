@@ -116,7 +116,7 @@ def proposals(
         used = {*taken, INDEX, numerals.UNIT, *(proposal.metric for proposal in made)}
         made.append(one.proposal(_metric(one.candidate, used, prefix), decimal))
     if more := right[MOST:]:
-        why = f"{MOST} numbers are proposed, and {len(more)} more are like this one"
+        why = f"{MOST} numbers are proposed, and not {len(more)} others, the first of them"
         doubts.insert(0, Doubt(more[0][0].candidate.line, why))
     return made, doubts
 
@@ -184,7 +184,7 @@ def _readings(candidate: PrintedNumber, expression: _Expression, lines: Sequence
 def _of_kinds(
     candidate: PrintedNumber, whole: _Expression, readings: Sequence[Reading], lines: Sequence[str]
 ) -> list["_Series"]:
-    """A series for each kind of the readings of a candidate; one with a doubt where they cannot be told apart."""
+    """A series for each kind of the readings of a candidate; one with a doubt where nothing parts them."""
     several = kinds(readings, lines)
     number = len(several) if len(several) > 1 else sum(kind.number(lines) for kind in several)
     if number > 1 and candidate.unit == "1" and all(_number(one.match).isdecimal() for one in readings):
@@ -306,7 +306,7 @@ class _Series:
 
     @property
     def _mixed(self) -> str:
-        """What is said of lines that may be of several kinds."""
+        """The doubt of lines that may be of several kinds."""
         first = [
             " ".join(match.string[match.start(_ANY) : match.end()].rstrip(",").split())
             for match, _ in self._found[:_FEW]
