@@ -7,8 +7,9 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
+from tsuishi.adopt.named_facts import named_facts
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
-from tsuishi.adopt.printed_values import PrintedValues, named_facts
+from tsuishi.adopt.printed_values import PrintedValues
 from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError

@@ -6,18 +6,20 @@ import re
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tsuishi.adopt.headers import NEAR, ColumnMap, column_map
+from tsuishi.adopt.column_maps import ColumnMap
+from tsuishi.adopt.headers import NEAR, column_map
+from tsuishi.adopt.named_facts import NamedFacts, named_facts
 from tsuishi.adopt.printed_quantities import IMAGES, STEP, header_words
-from tsuishi.adopt.printed_values import NOT_HERE, NamedFacts, PrintedValues, named_facts
+from tsuishi.adopt.printed_values import NOT_HERE, PrintedValues
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
-from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, NODES, PROTOCOL, STRATEGY, Value
+from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
-from tsuishi.specs.numerals import printed_number, unit_of_cell
+from tsuishi.specs.numerals import Decimal, number_in, printed_number, unit_of_cell
 from tsuishi.specs.printed_table import HARDWARE, PrintedTable, TableReading, slug
 from tsuishi.specs.source import Hardware, Numbers, numbers_of
 from tsuishi.specs.vocabulary import Vocabulary
@@ -35,13 +37,25 @@ _UNNAMED = "unnamed hardware"
 
 @dataclass(frozen=True)
 class Corrections:
-    """What a person says: axes of all numbers, columns by header, hardware, framework."""
+    """What a person says: axes of all numbers, columns by header, hardware, framework, the decimal sign.
+
+    tables: the numbers of the tables to read; empty: all. of_tables: further corrections of a table, by its number.
+    """
 
     case: Mapping[str, Value] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
     hardware: str = ""
     framework: str = ""
     batch_per_device: bool = False
+    decimal: Decimal | None = None
+    tables: frozenset[int] = frozenset()
+    of_tables: Mapping[int, "Corrections"] = field(default_factory=dict)
+
+    def of(self, number: int) -> "Corrections":
+        """The corrections of a table."""
+        if (own := self.of_tables.get(number)) is None:
+            return self
+        return replace(self, case={**self.case, **own.case}, columns={**self.columns, **own.columns})
 
 
 @dataclass
@@ -114,12 +128,17 @@ class Adoption:
         """How many number cells are numbers of cases here."""
         return sum(len(table.reading.numbers) for table in self.tables)
 
+    def joined(self) -> int:
+        """How many of them are readings of one number: nothing tells their rows apart."""
+        cases = Counter((id(table), number.case) for table in self.tables for number in table.reading.numbers)
+        return sum(count for count in cases.values() if count > 1)
+
     def refused(self) -> Counter[tuple[str, str]]:
         """How many number cells are refused, by reason and subject."""
         found = Counter((cell.why, cell.what) for table in self.tables for cell in table.reading.refused)
         for table in self.tables:
             if table.unread:
-                found["table", table.unread] += _number_cells(table)
+                found["table", table.unread] += number_cells(table)
         return found
 
 
@@ -134,12 +153,17 @@ def adopt(
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file.name}: not valid: {error}") from error
         for number, grid in enumerate(found, start=1):
+            if said.tables and number not in said.tables:
+                continue
+            said_of = said.of(number)
             stem = file.name.rpartition(".")[0] or file.name
-            named = named_facts(stem, grid.heading, values, sheets)
+            headings = [*grid.heading, *_of_all_rows(grid)]
+            named = named_facts(stem, headings, values, sheets, grid.notes, grid.remarks, file.address)
             framework = said.framework or named.framework
             libraries = [name for name in LIBRARIES if framework in ("", framework_of_library(name))]
-            columns = column_map(grid, words, PrintedValues(words, libraries), said.columns)
-            columns.leave_out(said.case, "--set says it")
+            values_of = PrintedValues(words, libraries, framework)
+            columns = column_map(grid, words, values_of, said_of.columns, said.decimal)
+            columns.leave_out(said_of.case, "--set says it", tells_apart=False)
             table = AdoptedTable(file, number, grid, named, columns)
             title = said.hardware or named.hardware or _UNNAMED
             by_column = columns.name_hardware(title)
@@ -147,9 +171,21 @@ def adopt(
             adoption.tables.append(table)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
-        _adopt_table(adoption, table, words, values, said)
+        _adopt_table(adoption, table, words, values, said.of(table.number))
     _refuse_doubled(adoption.tables)
     return adoption
+
+
+def _of_all_rows(grid: Grid) -> list[str]:
+    """The words that stand in every row of a column: they are said of the table, as its headings are."""
+    said = []
+    for index, name in enumerate(grid.header):
+        cells = {row[index] for row in grid.rows if index < len(row)}
+        version = re.fullmatch(r"(\w+?)[ _]?version", name.lower())
+        text = cells.pop() if len(cells) == 1 else ""
+        if text and (version or re.search(r"[^\W\d_]{2}", text)):
+            said.append(f"{version[1] if version else ''} {text}".strip())
+    return said
 
 
 def _refuse_doubled(tables: Sequence[AdoptedTable]) -> None:
@@ -159,10 +195,7 @@ def _refuse_doubled(tables: Sequence[AdoptedTable]) -> None:
         spec = table.spec
         if spec is None:
             continue
-        of = [
-            (spec.hardware_of(number), spec.framework, number.quantity, tuple(number.axes.items()))
-            for number in table.reading.numbers
-        ]
+        of = [(spec.hardware_of(number), spec.framework, *number.case) for number in table.reading.numbers]
         if earlier := next((first[key] for key in of if key in first), None):
             other = f"{earlier.file.name}, table {earlier.number}"
             table.unread, table.spec, table.reading = f"nothing tells it from {other}", None, TableReading()
@@ -197,7 +230,10 @@ def _adopt_table(
     if BATCH_SIZE not in held_by_some | {*case} and (batch := _batch_by_arithmetic(table.grid, proposed)):
         case[BATCH_SIZE] = batch
         named.evidence.append(("rate x time", f"{BATCH_SIZE} = {batch}"))
-    table.unread = _unread(table, held_by_some | {*case}, {*said.case} | ({"framework"} if said.framework else set()))
+    others = {"framework": said.framework, "batch_per_device": said.batch_per_device or named.batch_per_device}
+    table.unread = _unread(
+        table, held_by_some | {*case}, {*said.case, *(name for name, is_said in others.items() if is_said)}
+    )
     if table.unread:
         return
     for axis, texts in _texts(table).items():
@@ -212,6 +248,7 @@ def _adopt_table(
             if value is not None:
                 case[axis] = value
                 table.assumed.append(f"{axis} = {value}")
+    table.assumed += [f"{axis} = {case[axis]}" for axis in _AXES if axis in case and axis in named.by_sentence]
     spec = {
         "file": table.file.name,
         "sha256": hashlib.sha256(table.file.content).hexdigest(),
@@ -222,8 +259,12 @@ def _adopt_table(
         "framework": framework or None,
         "library": proposed.library,
         "case": {axis: case[axis] for axis in words.axes if axis in case},
-        "batch_per_device": proposed.batch_per_device or said.batch_per_device,
+        "batch_per_device": proposed.batch_per_device
+        or said.batch_per_device
+        or (named.batch_per_device and BATCH_SIZE not in held_by_some and BATCH_SIZE not in said.case),
+        "devices_per_node": proposed.devices_per_node,
         "decimal": proposed.decimal,
+        "decimal_is_open": proposed.decimal_is_open,
         "columns": [column.model_dump() for column in proposed.columns],
     }
     table.spec = toml.made(table.file.name, spec, PrintedTable, words)
@@ -245,6 +286,8 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     """
     proposed = table.proposed
     if not any(map(proposed.is_quantity, proposed.columns)):
+        if proposed.contested:
+            return f"no axis tells {' from '.join(proposed.contested[:2])}"
         return "no column holds a quantity with a unit"
     elsewhere = proposed.axes | said
     if refused := [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]:
@@ -252,7 +295,21 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
         if axis not in known:
             return f"no {what} is said (--set {axis}=...)"
+    of_column = any(column.holds == BATCH_SIZE for column in proposed.columns)
+    if not of_column and "batch_per_device" not in said and BATCH_SIZE not in said and _has_several_devices(table):
+        return "a batch size that may be of each device (--per-device, or --set batch_size=... for all)"
+    if table.named.small_images and IMAGE_SIZE not in known:
+        return f"images of {table.named.small_images}, of a size that is not said (--set image_size=...)"
     return ""
+
+
+def _has_several_devices(table: AdoptedTable) -> bool:
+    """Whether a column has counts of devices above one."""
+    for column in table.proposed.columns:
+        if column.holds == DEVICES:
+            index = table.grid.header.index(column.name)
+            return any((number_in(row[index]) or 0) > 1 for row in table.grid.rows if index < len(row))
+    return False
 
 
 def _assumed(axis: str, case: Mapping[str, Value], held: set[str], framework: str, words: Vocabulary) -> Value | None:
@@ -278,8 +335,8 @@ def _texts(table: AdoptedTable) -> dict[str, list[str]]:
     return texts
 
 
-def _number_cells(table: AdoptedTable) -> int:
-    """How many number cells a table has that is not read: those of columns that are not taken for another thing."""
+def number_cells(table: AdoptedTable) -> int:
+    """How many number cells a table has in columns that are not taken for another thing than a quantity."""
     others = {column.name for column in table.proposed.columns if not table.proposed.is_quantity(column)}
     places = [index for index, name in enumerate(table.grid.header) if name not in others]
     return sum(row[place][:1].isdigit() for row in table.grid.rows for place in places if place < len(row))

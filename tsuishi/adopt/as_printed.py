@@ -1,20 +1,22 @@
 """Every number of a table as it is printed, whether or not it is one of a case here: what checks of numbers compare."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tsuishi.adopt.adoption import AdoptedTable
-from tsuishi.adopt.printed_values import is_hardware
+from tsuishi.adopt.hardware_names import is_hardware
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.numerals import printed_number, unit_of_cell
-from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, Axes, CaseNumber, PrintedColumn, PrintedNumbers
-
-# Devices in the name of hardware: 8x A100, 4xV100, 8 GPUs, A100 x8, A100 (x8); or a text that is nothing else: 4x.
-_DEVICES = re.compile(
-    r"(?<![\w.])(\d{1,4}) ?(?:[x×*](?: ?(?=[a-z])|(?![\w.]))|gpus?\b)|[ (]+[x×*] ?(\d{1,4})(?![\w.])\)?", re.IGNORECASE
+from tsuishi.specs.printed_table import (
+    HARDWARE,
+    PARAMETERS,
+    Axes,
+    CaseNumber,
+    PrintedColumn,
+    PrintedNumbers,
+    counted_hardware,
 )
-_ALONE = re.compile(r"(\d{1,4}) ?[x×]|[x×] ?(\d{1,4})", re.IGNORECASE)
+
 # A column is one of numbers where so many of its cells with digits are.
 _NUMBERS = 0.8
 # The axis of a number whose column is no quantity: the header.
@@ -80,12 +82,8 @@ def _said(cells: Iterable[tuple[str, str]], columns: _Columns) -> tuple[Axes, st
 
 def _without_devices(text: str) -> tuple[int, str]:
     """The number of devices in the name of hardware, and the name of one; 0 without a number."""
-    spaced = text.replace("_", " ")
-    if alone := _ALONE.fullmatch(spaced):
-        return int(alone[1] or alone[2]), ""
-    counts = [*_DEVICES.finditer(spaced)] if is_hardware(text) or "gpu" in text.lower() else []
-    rest = " ".join(_DEVICES.sub(" ", spaced).split()) if counts else text
-    return (int(counts[-1][1] or counts[-1][2]), rest) if counts else (0, text)
+    is_name = is_hardware(text) or "gpu" in text.lower() or not any(map(str.isalpha, text.lower().replace("x", "")))
+    return counted_hardware(text) if is_name else (0, text)
 
 
 def _number(

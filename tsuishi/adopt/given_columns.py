@@ -3,7 +3,7 @@
 from tsuishi.adopt.printed_quantities import STEP, header_words, is_unit_of_column, quantity_of_unit
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs import numerals
-from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, PrintedColumn
+from tsuishi.specs.printed_table import HARDWARE, NOTHING, PARAMETERS, PrintedColumn
 from tsuishi.specs.vocabulary import Vocabulary
 
 # Factors of axes and facts: parameters in millions.
@@ -13,7 +13,7 @@ _FACTORS = {"": 1.0, "k": 1e3, "M": 1e6}
 def given_column(name: str, text: str, words: Vocabulary) -> PrintedColumn:
     """A column as a person says it: a unit; or an axis or a quantity, and its unit if it differs. Raises UserError."""
     holds, _, unit = text.strip().partition(" ")
-    known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS}
+    known = {*words.selectable, *words.quantities, HARDWARE, PARAMETERS, NOTHING}
     if holds not in known and is_unit_of_column(text) and (of_unit := quantity_of_unit(header_words(text))):
         quantity, scale, inverse = of_unit
         return PrintedColumn(name=name, holds=quantity, scale=scale, inverse=inverse)

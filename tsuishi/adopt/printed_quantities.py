@@ -15,13 +15,15 @@ _RATE = re.compile(
 )
 _FPS = re.compile(r"\bfps\b")
 _TIME_EACH = re.compile(
-    r"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?|min)\)? ?(?:/|per) ?(?:inference |training )?"
+    r"\b(?P<unit>ms|msec|milliseconds?|us|µs|s|secs?|seconds?|min)\)? ?(?:/|per) ?(?:inference |training |mini ?)?"
     r"(?P<what>steps?|its?|iter|iterations?|batch|epoch)\b"
 )
 _OF_IMAGE = r"(?:/|per) ?(?:images?|imgs?|samples?|frames?|pictures?|examples?)\b"
-_TIME_OF_IMAGE = re.compile(rf"\b(?P<unit>ms|msec|us|µs|s|secs?|seconds?) ?{_OF_IMAGE}")
+_TIME_OF_IMAGE = re.compile(rf"\b(?P<unit>ms|msec|milliseconds?|us|µs|s|secs?|seconds?) ?{_OF_IMAGE}")
 _OF_IMAGE_TIME = re.compile(rf"\A(?>.*?{_OF_IMAGE}).*[(\[ ,](?P<unit>ms|msecs?|us|µs|s|secs?|seconds?)[)\]]?$")
-_UNIT = re.compile(r"(?:[(\[ ,]|/(?=ms$))(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)[)\]]?$")
+_UNITS_OF_TIME = r"(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)"
+_UNIT = re.compile(rf"(?:^|[(\[ ,]|/(?=ms$)){_UNITS_OF_TIME}[)\]]?$")
+_UNIT_IN_BRACKETS = re.compile(rf"[(\[] ?{_UNITS_OF_TIME} ?[)\]]")  # before a count: latency (ms) bs=1
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
     r"(?:/|\bper) ?(?:gpu|device|card)s?\b"
@@ -29,7 +31,9 @@ _OTHER = re.compile(
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
 )
 # The time of a whole training or run; "training time (ms)" is of a step.
-_WHOLE = re.compile(r"\b(?:total|wall|elapsed|train(?:ing)?) ?(?:clock )?(?:run ?)?time\b|\btime to\b")
+_WHOLE = re.compile(
+    r"\b(?:total|wall|elapsed|train(?:ing)?) ?(?:clock )?(?:run ?)?time\b|\btime to\b|\b(?:elapsed|duration)\b"
+)
 _OF_STEP = re.compile(r"\b(?:steps?|its?|iter(?:ation)?s?|batch(?:es)?|latency)\b")
 _EPOCH = re.compile(r"\bepochs?\b")
 # A part of a heading that is a unit and nothing else; and words of headings of other quantities.
@@ -38,6 +42,12 @@ _OTHER_QUANTITY = re.compile(
     r"\b(?:accuracy|top ?-?[15]|memory|param\w*|flops|gflops|power|watts?|price|cost|speed-?ups?|relative|normali[sz]ed"
     r"|size|energy|loss|error|efficiency)\b|[%$€]|\bg[i]?b\b"
 )
+_UNIT_IN_PROSE = re.compile(
+    r"(?<![\d.,] )(?:(?P<rate>\b(?:images?|samples?|imgs?)(?: [a-z]+){0,4} ?(?:per|/) ?s(?:ec(?:onds?)?)?\b)"
+    r"|(?P<of>\b(?:ms|milliseconds?|seconds?) ?(?:/|per) ?(?:mini ?)?(?:batch|step|iteration|image)\b)"
+    r"|\b(?:times?|latency|latencies)\b[^.]{0,40}\bin (?P<time>ms|milliseconds|seconds)\b(?! ?(?:/|per)))"
+)
+_MEMORY_OF_CARD = re.compile(r"\d+ ?g(?:i?b)?(?: gpu)? ?(?:memory|ram|vram|hbm\w*)?\b", re.IGNORECASE)
 # A quantity, the factor to its unit, and whether the number is turned round.
 PrintedQuantity = tuple[str, float, bool]
 
@@ -46,6 +56,11 @@ def header_words(header: str) -> str:
     """A header in lower case, with spaces for underscores and between words of CamelCase."""
     parted = re.sub(r"([a-z])([A-Z])", r"\1 \2", header).lower()
     return " ".join(re.sub(r"[_*:]+", " ", parted).split())
+
+
+def plain(text: str) -> str:
+    """A text in lower case, its letters and digits only."""
+    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def _without_scatter(header: str) -> str:
@@ -90,7 +105,7 @@ def quantity_of(header: str) -> PrintedQuantity | None:
 
 def _time_of(plain: str) -> PrintedQuantity | None:
     """The time in a plain header that ends with its unit: of an epoch, or of a step; None of a whole training."""
-    unit = _UNIT.search(plain)
+    unit = _UNIT.search(plain) or _UNIT_IN_BRACKETS.search(plain)
     if unit is None:
         return None
     seconds = numerals.SECONDS.get(unit["unit"]) or numerals.SECONDS[unit["unit"].rstrip("s")]
@@ -120,14 +135,41 @@ def units_in(cells: Iterable[str]) -> list[str]:
     return [unit for unit, _ in Counter(filter(None, map(unit_of_cell, cells))).most_common()]
 
 
+def is_of_other_quantity(headings: Sequence[str]) -> bool:
+    """Whether the nearest heading with a quantity or a unit is of none that is read: "Memory usage (MiB)"."""
+    for text in reversed(headings):
+        plain = header_words(_MEMORY_OF_CARD.sub("", text))
+        if _OTHER_QUANTITY.search(plain):
+            return True
+        if quantity_of(plain) or re.search(r"\b(?:speed|throughput|latency|time)\b", plain):
+            return False
+    return False
+
+
+def quantity_in_paragraphs(texts: Iterable[str]) -> tuple[PrintedQuantity | None, str]:
+    """The only quantity that paragraphs say with its unit, but for those of a number, and the words that say it.
+
+    >>> quantity_in_paragraphs(["Times in milliseconds per minibatch."])[0]
+    ('step_s', 0.001, False)
+    """
+    found: dict[PrintedQuantity, str] = {}
+    for text in texts:
+        plain = header_words(text.replace("-", " "))
+        for match in _UNIT_IN_PROSE.finditer(plain):
+            words = "images per second" if match["rate"] else match["of"] or f"time ({match['time']})"
+            if quantity := quantity_of(words):
+                found.setdefault(quantity, match[0])
+    return next(iter(found.items())) if len(found) == 1 else (None, "")
+
+
 def quantity_of_headings(headings: Sequence[str]) -> tuple[PrintedQuantity | None, str]:
     """The quantity of the nearest heading with a unit, which is the last, and that heading.
 
     A heading of another quantity, or of two, ends the search.
     """
     for text in reversed(headings):
-        plain = header_words(text)
-        parts = [part.strip() for part in re.split(r"[,;:()\[\]]| [-–—] ", plain) if part.strip()]
+        plain = header_words(_MEMORY_OF_CARD.sub("", text))
+        parts = [words for part in re.split(r"[,;:()\[\]]| [-–—] ", text) if (words := header_words(part))]
         units = [part for part in parts if is_unit(part)]
         if _OTHER_QUANTITY.search(plain) or len(units) > 1:
             break

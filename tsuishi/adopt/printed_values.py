@@ -2,83 +2,71 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
+from tsuishi.adopt.hardware_names import is_word_of_hardware, names_of_hardware
+from tsuishi.adopt.printed_quantities import plain
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
-from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.vocabulary import Vocabulary
-from tsuishi.specs.zoo_names import LIBRARIES, names_of
+from tsuishi.specs.zoo_names import LIBRARIES, name_in, names_of
 
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
 # So many networks of a library make a column that of the library.
 _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
-_COUNTS = {
+COUNTS = {
     DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
-    BATCH_SIZE: re.compile(r"\b(?:batch(?: ?size)?|bs)\W{0,3}(\d{1,15})\b", re.IGNORECASE),
+    BATCH_SIZE: re.compile(
+        r"\b(?:(?:mini ?)?batch(?:es)?(?: ?sizes?)?|bs)(?: of| is| was| set to)?\W{0,3}(\d{1,15})\b"
+        r"(?!\.\d| ?(?:to|and|,|or|/) ?\d)",
+        re.IGNORECASE,
+    ),
 }
 # Counts in the header of a column. In a heading, cores are those that a machine has.
-_COUNTS_IN_HEADER = {**_COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
+_COUNTS_IN_HEADER = {**COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
+# Words before a value, and behind it, that say that it is not so.
+_NOT, _OFF = {"without", "no", "not", "non", "sans"}, {"off", "disabled", "false"}
+# What "single" and "double" count.
+_COUNTABLE = re.compile(r"(?:gpu|node|card|machine|device|host|server|thread|core|batch|socket)s?", re.IGNORECASE)
+_YES, _YES_OR_NO = re.compile(r"true|yes|y|on|1|✓|✔|x"), re.compile(r"true|yes|y|on|1|✓|✔|x|false|no|n|off|0|✗|-")
+# What makes a network another behind its name; words that begin the names of networks.
+_VARIANT = re.compile(r"v(?!1$|15$)\d+\w*|[cdst]|vd|d2|\d+x\d+d?|se|fpn|ssd|unet|\d+w?d?")
+_LIKE_NETWORK = re.compile(
+    r"(?:res|vgg|dense|mobile|efficient|google|squeeze|shuffle|reg|alex)net|vgg|inception|vit|bert|gpt", re.IGNORECASE
+)
 COUNTED = frozenset(_COUNTS_IN_HEADER)
-# Releases in a name or a heading.
-_RELEASES = {
-    "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),
-    "tensorflow": re.compile(r"(?:tensorflow|keras) ?(\d+\.\d+(?:\.\d+)?)\b", re.IGNORECASE),
-    "cuda": re.compile(r"(?:\bcu|cuda ?)(\d+\.\d+|\d{3})\b", re.IGNORECASE),
-}
 # Words for frameworks, with ours; those without one are not here.
-_FRAMEWORKS = {
-    **dict.fromkeys(("pytorch", "torch", "torchvision"), "torch"),
-    **dict.fromkeys(("tensorflow", "keras"), "tensorflow"),
+FRAMEWORKS = {
+    **dict.fromkeys(("pytorch", "torch", "torchvision", "pt"), "torch"),
+    **dict.fromkeys(("tensorflow", "keras", "tf", "tf1", "tf2"), "tensorflow"),
     **{name: name for name in ("mxnet", "chainer", "jax")},
-    **dict.fromkeys(("caffe", "caffe2", "cntk", "theano", "paddle", "mindspore", "darknet"), ""),
+    "gluon": "mxnet",
+    "flax": "jax",
+    **dict.fromkeys(("torch7", "lua", "cunn", "fbfft", "cutorch"), ""),
+    **dict.fromkeys(
+        ("caffe", "caffe2", "cntk", "theano", "paddle", "paddlepaddle", "mindspore", "darknet", "matconvnet"), ""
+    ),
+    **dict.fromkeys(
+        ("oneflow", "neon", "nervana", "lasagne", "tflearn", "tensorpack", "megengine", "tinygrad", "mlx"), ""
+    ),
 }
-# Words of the names of processors and machines.
-_HARDWARE = re.compile(
-    r"\b(?:titan|gtx|rtx|tesla|quadro|geforce|dgx|nvidia|amd|intel|(?:\d+x)?[vahpb]\d00\w?|t4|k[48]0|l40?s?|a10g?|a40|a6000|p4"
-    r"|[1-5]0[5-9]0(?: ?ti)?|mi\d{2,3}[ax]?|radeon|rx ?\d{3,4}|xeon|i[3579]|ryzen|epyc|threadripper|jetson|tpu|cortex"
-    r"|xavier|orin|raspberry|graviton|apple|m[1-4]|cpu)\b",
-    re.IGNORECASE,
-)
-# Words of such a name, all that it may have: a number, and these.
-_OF_HARDWARE = re.compile(
-    r"nvidia|amd|intel|apple|geforce|tesla|quadro|titan|rtx|gtx|radeon|rx|arc|xeon|gold|silver|ryzen|epyc|core|ti|super|xp"
-    r"|xt|xtx|pcie|sxm|max|pro|jetson|nano|xavier|orin|agx|[vxz]|\w*\d\w*",
-    re.IGNORECASE,
-)
-# A heading with more words is a sentence, and no name of hardware.
-_MOST_WORDS = 8
 # A value of an axis has no more words: "torch compile default".
 _MOST_TOKENS = 3
 # Words of a header that are part of no network's name: quantities, units, statistics.
 _OF_QUANTITIES = re.compile(
-    r"(?:throughput|speed|latency|time|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
+    r"(?:throughput|speed|latency|time|real|wall|clock|qps|fps|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
     r"|img|imgs|images?|samples?|it|its|fps|batch|per|in|of|for|the|on|with)",
     re.IGNORECASE,
 )
 
 
-def plain(text: str) -> str:
-    """A text in lower case, its letters and digits only."""
-    return re.sub(r"[^a-z0-9]", "", text.lower())
-
-
-def is_hardware(text: str) -> bool:
-    """Whether a text has a word of the names of processors and machines."""
-    return plain(text) != "cpu" and _HARDWARE.search(text.replace("_", " ")) is not None
-
-
-def is_hardware_alone(text: str) -> bool:
-    """Whether a text is the name of a card or processor and nothing else: "V100 price ($)" is not."""
-    return is_hardware(text) and all(map(_OF_HARDWARE.fullmatch, re.findall(r"\w+|[^\w\s()/.,-]", text)))
-
-
 class PrintedValues:
     """Our values for printed texts."""
 
-    def __init__(self, words: Vocabulary, libraries: Sequence[str] = LIBRARIES) -> None:
+    def __init__(self, words: Vocabulary, libraries: Sequence[str] = LIBRARIES, framework: str = "") -> None:
         self._libraries = libraries
+        # Where the framework is known, its own library needs no five names.
+        self._own_library = {"torch": "torchvision", "tensorflow": "keras"}.get(framework, "")
         self._models = {plain(value): value for value in words.axes[MODEL].values}
         self._axes = words.axes
         # Our value by text and axis; empty where no case has the value, or it may be several.
@@ -93,21 +81,29 @@ class PrintedValues:
         if axis == MODEL:
             # "resnet50 (ms)": a unit stands behind the name. "ResNet-50 (FP16)" is of another axis, too.
             name, bracket, rest = re.match(r"([^(\[]*)([(\[]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-            behind = self.within(rest)[0] if bracket else {}
+            behind = bracket and (self.within(rest)[0] or re.search(r"[x×*] ?\d", rest))  # a batch of 16 times as many
             return self._models.get(plain(text)) or (None if behind else self._models.get(plain(name)))
         if axis in self._values:
             return self._values[axis].get(plain(text)) or None
-        number = re.fullmatch(r"\D*?(\d{1,15})(?:\.0)?\s*(?:x\s*)?(?:gpus?|images)?", text.strip().lower())
+        number = re.fullmatch(
+            r"(?:batch(?: ?size)?|bs|gpus?|n|x)?\W*(\d{1,15})(?:\.0)?\s*(?:x\s*)?(?:gpus?|images|cores|threads|nodes)?",
+            text.strip().lower(),
+        )
         return int(number[1]) if axis in self._axes and self._axes[axis].is_number and number else None
 
     def library_of(self, texts: Sequence[str]) -> tuple[str, int]:
         """(the library that has most of these names of networks that suites have not, how many); else ("", 0).
 
-        Names such as "vgg16" are those of several libraries: five have to be there.
+        Names such as "vgg16" are those of several libraries: five have to be there, of the framework's own library one.
         """
-        counted = {name: sum(text in names_of(name)[1] for text in texts) for name in self._libraries}
-        best = max(counted, key=lambda name: counted[name], default="")
-        return (best, counted[best]) if best and counted[best] >= _FEWEST_OF_LIBRARY else ("", 0)
+        counted = {name: sum(name_in(name, text) != "" for text in {*texts}) for name in self._libraries}
+        # Of libraries that have as many names, the spelling decides.
+        exact = {name: sum(text in names_of(name)[1] for text in texts) for name in self._libraries}
+        best = max(counted, key=lambda name: (counted[name], exact[name]), default="")
+        if best and counted[best] < _FEWEST_OF_LIBRARY and counted.get(self._own_library):
+            best = self._own_library
+        few = 1 if best == self._own_library else _FEWEST_OF_LIBRARY
+        return (best, sum(name_in(best, text) != "" for text in texts)) if best and counted[best] >= few else ("", 0)
 
     def renamed(self, axis: str, texts: Iterable[str]) -> dict[str, Value]:
         """The texts that differ from our values, with these."""
@@ -129,144 +125,145 @@ class PrintedValues:
         """As `within`, and with counts: "bs=4", "2 GPUs", "4 cores (ms)"."""
         counts: dict[str, str] = {}
         for axis, pattern in _COUNTS_IN_HEADER.items():
-            if axis in self._axes and (count := pattern.search(text)):
+            if axis in self._axes and (count := pattern.search(text.replace("_", " "))):
                 counts[axis] = count[1]
                 text = f"{text[: count.start()]} {text[count.end() :]}"
         case, left = self.within(text)
         return counts | case, left if case or not counts else " ".join(left.split())
 
-    def within(self, text: str) -> tuple[dict[str, str], str]:
+    def within(self, text: str, is_name: bool = False) -> tuple[dict[str, str], str]:
         """The texts of axes in a header, by axis, and the words that are left.
 
-        "vgg16 eval" has a model and a mode; "Throughput - mixed precision" has a precision.
+        "vgg16 eval" has a model and a mode; "Throughput - mixed precision" has a precision; "without AMP" the usual
+        one. An everyday word ("single") counts beside "precision", in brackets, where nothing else is left, and in a
+        file's name.
         """
-        tokens = [token for token in re.split(r"[\s/,;:+&()\[\]_-]+", text.strip()) if token]
-        case: dict[str, str] = {}
+        tokens = _tokens(text)
+        found: list[tuple[str, int, int]] = []
         left: list[str] = []
         index = 0
         while index < len(tokens):
             size, axis = self._next(tokens[index : index + _MOST_TOKENS])
-            if axis and axis not in case:
-                case[axis] = " ".join(tokens[index : index + size])
+            if axis:
+                found.append((axis, index, size))
             else:
                 left += tokens[index : index + size]
             index += size
         names = [token for token in left if not _OF_QUANTITIES.fullmatch(token)]
-        if plain("".join(names)) in self._models:
+        is_model = plain("".join(names)) in self._models
+        is_label = (is_model or all(map(is_word_of_hardware, names))) and not _joined(tokens)
+        said: dict[str, list[str]] = {}
+        for axis, at, size in found:
+            printed = " ".join(tokens[at : at + size])
+            everyday = plain(printed) in self._axes[axis].printed_everyday
+            bracket = rf"[(\[]\s*{re.escape(printed)}\s*[)\]]"
+            counted = tokens[at + size : at + size + 1]
+            is_part = is_name and len(tokens) > 1 and not any(map(_COUNTABLE.fullmatch, counted))
+            is_meant = is_part if is_name else is_label
+            if everyday and not is_meant and not re.search(bracket, text):
+                names += tokens[at : at + size]
+            elif not _is_negated(tokens, at, size):
+                said.setdefault(axis, []).append(printed)
+            elif self._axes[axis].usual and axis != "mode":
+                said.setdefault(axis, []).append(str(self._axes[axis].usual))
+        # Of several values of an axis none is taken: their text is that of no value.
+        case = {
+            axis: texts[0] if len({self(axis, each) or each for each in texts}) == 1 else " or ".join(texts)
+            for axis, texts in said.items()
+        }
+        if is_model:
             return {MODEL: " ".join(names), **case}, ""
         return case, (" ".join(names) if case else text)
 
-    def case_of(self, text: str) -> dict[str, Value]:
-        """The axes that a text of nothing but their values stands for: "AMP, NHWC"; else empty."""
-        case, left = self.within(text)
-        values = {axis: self(axis, printed) for axis, printed in case.items()}
-        return (
-            {axis: value for axis, value in values.items() if value is not None}
-            if not left and all(values.values())
-            else {}
-        )
+    def switch(self, header: str, texts: Sequence[str]) -> dict[str, dict[str, Value]]:
+        """The axes for yes and no under a header that is a value of an axis: "AMP", True and False; else empty."""
+        case, left = self.within(header)
+        values = {axis: value for axis, printed in case.items() if (value := self(axis, printed)) is not None}
+        if left or len(values) != 1 or not texts or not all(_YES_OR_NO.fullmatch(text.lower()) for text in texts):
+            return {}
+        (axis,) = values
+        usual = self._axes[axis].usual
+        of_no = {axis: usual} if usual is not None else {}
+        return {text: dict(values) if _YES.fullmatch(text.lower()) else dict(of_no) for text in texts}
+
+    def usual(self, axis: str) -> Value | None:
+        """The value of an axis that goes without saying."""
+        return self._axes[axis].usual
+
+    def unexplained(self, header: str) -> list[str]:
+        """The words of a header that are no quantity, unit, axis, framework or hardware: "fused (ms/step)"."""
+        left = self.in_header(header)[1] if self.in_header(header)[0] else header
+        names = " ".join(names_of_hardware(left)).split()
+        return [
+            token
+            for token in _tokens(left)
+            if not _OF_QUANTITIES.fullmatch(token) and not framework_words(token) and token not in names
+        ]
+
+    def network_in(self, text: str) -> str:
+        """The only network of suites that a heading or a name has among its words; empty without, or of several."""
+        tokens, found = _tokens(text), dict[str, str]()
+        index = 0
+        while index < len(tokens):
+            sizes = [size for size in (3, 2, 1) if index + size <= len(tokens)]
+            names = {size: self._models.get(plain("".join(tokens[index : index + size]))) for size in sizes}
+            size = next((size for size in sizes if names[size]), 1)
+            behind = plain("".join(tokens[index + size : index + size + 1]))
+            name = names[size]
+            if name and not _VARIANT.fullmatch(behind):
+                found.setdefault(name, " ".join(tokens[index : index + size]))
+            elif name or _LIKE_NETWORK.match(tokens[index]):
+                found.setdefault(tokens[index], "")
+            index += size
+        return "".join(found.values()) if len(found) == 1 else ""
+
+    def facts_of_cell(self, text: str) -> dict[str, Value] | None:
+        """The axes of which a cell of words says values, as "AMP, NHWC"; None where it says what no case here has.
+
+        Beside other words, these are precision, layout and execution alone.
+        """
+        printed, left = self.within(text)
+        if left:
+            printed = {axis: value for axis, value in printed.items() if axis in ("precision", "layout", "execution")}
+        values = {axis: self(axis, value) for axis, value in printed.items()}
+        if None in values.values() or any(not FRAMEWORKS[word] for word in framework_words(text)):
+            return None
+        return {axis: value for axis, value in values.items() if value is not None}
 
     def _next(self, tokens: Sequence[str]) -> tuple[int, str]:
         """The axis that the first tokens give a value of, and how many these are; else one token, and none."""
         for size in range(len(tokens), 0, -1):
             text = plain("".join(tokens[:size]))
+            if not all(map(plain, tokens[:size])):
+                continue
             if axis := next((axis for axis, known in self._values.items() if text in known), ""):
                 return size, axis
         return 1, ""
 
 
-@dataclass
-class NamedFacts:
-    """The facts in a name or a heading: axes, software by name, hardware; and values of axes that no case here has."""
-
-    case: dict[str, Value] = field(default_factory=dict)
-    software: dict[str, str] = field(default_factory=dict)
-    hardware: str = ""
-    framework: str = ""
-    refused: list[str] = field(default_factory=list)
-    evidence: list[tuple[str, str]] = field(default_factory=list)
+def _tokens(text: str) -> list[str]:
+    return [token for token in re.split(r"[\s/,;:+&()\[\]_-]+", re.sub(r"\bw/o\b", "without", text.strip())) if token]
 
 
-def named_facts(name: str, headings: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> NamedFacts:
-    """The facts in the name of a file, without its ending, and in the headings above a table: the nearest counts."""
-    found = NamedFacts()
-    for text in (*reversed(headings), name):
-        _take_facts(found, text, values, sheets, is_name=text is name)
-    return found
+def _joined(tokens: Sequence[str]) -> bool:
+    """Whether a text has words of a sentence: "double the batch"."""
+    return any(token.lower() in ("the", "of", "a", "an", "our", "your", "is", "to") for token in tokens)
 
 
-def _take_facts(
-    found: NamedFacts, text: str, values: PrintedValues, sheets: Sequence[DataSheet], is_name: bool
-) -> None:
-    if not found.hardware:
-        found.hardware = _hardware_of(text, sheets, is_name)
-        if found.hardware:
-            found.evidence.append((found.hardware if is_name else text, f"hardware: {found.hardware}"))
-    spaced = re.sub(r"[_-]+", " ", text)
-    for axis, pattern in _COUNTS.items():
-        count = pattern.search(spaced)
-        if count and axis not in found.case:
-            found.case[axis] = int(count[1])
-            found.evidence.append((count[0], f"{axis} = {count[1]}"))
-    for name, version in _RELEASES.items():
-        for release in version.finditer(spaced):
-            found.software.setdefault(name, _dotted(name, release[1]))
-    _take_framework(found, spaced)
-    for axis, printed in values.within(text)[0].items():
-        _take_value(found, axis, printed, values(axis, printed))
+def _is_negated(tokens: Sequence[str], at: int, size: int) -> bool:
+    before, behind = tokens[at - 1 : at], tokens[at + size : at + size + 1]
+    return {*map(str.lower, before)} & _NOT != set() or {*map(str.lower, behind)} & _OFF != set()
 
 
-def _take_framework(found: NamedFacts, text: str) -> None:
-    """Take the first framework of a text, where no nearer text has one."""
-    word = next((word for word in re.findall(r"[a-z]+2?", text.lower()) if word in _FRAMEWORKS), "")
-    if word and not found.framework:
-        found.framework = _FRAMEWORKS[word] or word
-        found.evidence.append((word, f"framework = {found.framework}"))
-        if not _FRAMEWORKS[word]:
-            found.refused.append(f"framework {word}")
+def framework_words(text: str) -> list[str]:
+    """The words of a text that name frameworks, each once."""
+    if "pytorch" not in text.lower():  # Torch of Lua has no release of such a number
+        text = re.sub(r"\bTorch\b(?![ =v-]*[012]\.)|(?<=\.)torch\b", "torch7", text)
+    words = re.findall(r"torch-?7|\b(?:tf[12]?|pt|jax|mlx|lua)\b|[a-z]{4,}2?", text.lower())
+    return list(dict.fromkeys(word.replace("-", "") for word in words if word.replace("-", "") in FRAMEWORKS))
 
 
-def _take_value(found: NamedFacts, axis: str, printed: str, value: Value | None) -> None:
-    """Take a value of an axis, where no nearer text gives one."""
-    if axis in found.case or any(refused.startswith(f"{axis} ") for refused in found.refused):
-        return
-    if value is None:
-        found.refused.append(f"{axis} {printed}")
-        found.evidence.append((printed, f"{axis}: no case here"))
-    else:
-        found.case[axis] = value
-        found.evidence.append((printed, f"{axis} = {value}"))
-
-
-def _hardware_of(text: str, sheets: Sequence[DataSheet], is_name: bool) -> str:
-    """The hardware that a text names: a card of a data sheet, a CPU in a file's name, or a part of a heading."""
-    if card := _card(text, sheets):
-        return card
-    if is_name:
-        cpu = re.search(r"(?:^|[-_])cpu(?:[-_](\w+))?", text)
-        return " ".join(filter(None, ["CPU", cpu[1]])) if cpu else ""
-    parts = (part.strip() for part in reversed(re.split(r":| - ", text)))
-    return next((part for part in parts if is_hardware(part) and len(part.split()) <= _MOST_WORDS), "")
-
-
-def _dotted(name: str, text: str) -> str:
-    """A release with its dots: cu117 is CUDA 11.7, pt113 is 1.13, pt240 is 2.4.0."""
-    if "." in text:
-        return text
-    if name == "cuda":
-        return f"{text[:2]}.{text[2:]}"
-    return f"1.{text[1:]}" if text[0] == "1" else f"{text[0]}.{text[1]}.{text[2]}"
-
-
-def _card(text: str, sheets: Sequence[DataSheet]) -> str:
-    """The card of a data sheet whose name stands in a text, with or without its family; the longest counts."""
-    there = plain(text)
-    names = {name for sheet in sheets for name in sheet.names}
-    short = {plain(re.sub(r"^(?:GeForce|Tesla|NVIDIA|Quadro) ", "", name)): name for name in names}
-    found = [key for key in short if len(key) > 3 and key in there]
-    if found:
-        return short[max(found, key=len)]
-    # "…-cu130-5090": the number alone, where one card has it.
-    numbers = re.findall(r"(?<![\w.])\d{4}(?![\w.])", text)
-    alone = [name for name in names if name.rpartition(" ")[2] in numbers]
-    return alone[0] if len(alone) == 1 else ""
+def named_framework(text: str) -> str:
+    """Our framework that a text names; empty without, for a framework that is not here, and for several."""
+    found = {FRAMEWORKS[word] for word in framework_words(text)}
+    return found.pop() if len(found) == 1 else ""

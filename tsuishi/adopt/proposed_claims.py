@@ -1,12 +1,12 @@
 """Claims that follow from a table, to be tried here: a pair of its own numbers speaks against each of them."""
 
 import math
-import re
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tsuishi.adopt.adoption import STEADY, Adoption
+from tsuishi.adopt.hardware_names import KINDS, kind_of_hardware
 from tsuishi.adopt.printed_pairs import PrintedPair, grouped, printed_pairs, said, settings
 from tsuishi.adopt.printed_quantities import STEP
 from tsuishi.specs.case import BATCH_SIZE, MODEL, NODES, PROTOCOL, SUITE, Value
@@ -19,11 +19,6 @@ _CLAIMS, _NETWORKS, _FEWEST = 3, 2, 6
 _CLEAR, _ALIKE = 1.2, 1.05
 # The least share of clear pairs among those at the same settings. A typical gain is within this factor of the median.
 _SHARE, _NEAR = 0.1, 1.1
-_KINDS = {
-    "gpu": r"(?:\d+x)?(?:(?:gtx|rtx|titan|tesla|quadro|geforce|radeon|dgx)\w*|[vahpb]\d00\w?|[tk]\d0?|l40s?|a10g?"
-    r"|mi\d+)",
-    "cpu": r"cpu|xeon|core|i[3579]|ryzen|epyc|threadripper|graviton|cortex",
-}
 
 
 def proposed_claims(adoption: Adoption, words: Vocabulary, doubted: Collection[str]) -> list[dict[str, Any]]:
@@ -32,13 +27,13 @@ def proposed_claims(adoption: Adoption, words: Vocabulary, doubted: Collection[s
     One side is clearly faster, and elsewhere in the tables it is not. Of two networks, the larger is faster.
     """
     titles = {each.name: each.title for each in adoption.hardware()}
-    kinds = {name: kind for name, title in titles.items() if (kind := _kind(title))}
+    kinds = {name: kind for name, title in titles.items() if (kind := kind_of_hardware(title))}
     axes = [axis for axis in (*words.line_axes, MODEL) if axis != NODES]
     claims: list[dict[str, Any]] = []
     for pairs in printed_pairs(adoption, words, axes, doubted):
         groups = [
             (of_kind, kind)
-            for kind in _KINDS
+            for kind in KINDS
             for of_kind in grouped((pair for pair in pairs if kinds.get(pair.hardware) == kind), "sides")
         ]
         for group, kind in sorted(groups, key=lambda each: -len(each[0])):
@@ -49,12 +44,6 @@ def proposed_claims(adoption: Adoption, words: Vocabulary, doubted: Collection[s
         if len(claims) == _CLAIMS:
             break
     return claims
-
-
-def _kind(title: str) -> str:
-    """Whether hardware is a "gpu" or a "cpu", by words of its title; empty where it has words of both, or of none."""
-    kinds = [kind for kind, known in _KINDS.items() if re.search(rf"(?i)(?:\b|_)(?:{known})(?:\b|_)", title)]
-    return kinds[0] if len(kinds) == 1 else ""
 
 
 def _clearly_faster(pairs: Sequence[PrintedPair], words: Vocabulary) -> tuple[list[PrintedPair], PrintedPair] | None:

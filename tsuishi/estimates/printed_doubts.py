@@ -363,7 +363,7 @@ Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 def _outliers_in(grid: Grid, digits: Grid, most: float) -> Grid:
-    """How far logarithms are from what the columns and the rows most like theirs expect; 0 where that is no surprise.
+    """How far logarithms are from those that the most similar columns and rows expect; 0 without surprise.
 
     digits: the share of each number that half of its last digit is. Rows are compared in what columns leave, and
     columns in what rows leave: a row that is unusual in columns of one kind is no surprise where a row like it is so,

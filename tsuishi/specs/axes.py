@@ -80,6 +80,7 @@ class Axis(toml.Spec):
     headers: str = ""
     printed: dict[str, tuple[str, ...]] = {}
     printed_elsewhere: tuple[str, ...] = ()
+    printed_everyday: tuple[str, ...] = ()
     # The usual value. Ids, trials' names and words leave it out, except the places in `kept_in`.
     usual: Value | None = None
     kept_in: tuple[Place, ...] = ()

@@ -45,6 +45,10 @@ _FIRST = re.compile(
 )
 _CELL_UNIT = re.compile(r"(?:[~≈]\s*)?[\d.,]+(?:[kKM](?!\w))? ?((?![kKM](?!\w))[^\d\s.,\-–−±(*].*)")
 _THOUSANDS = re.compile(r"(?:[~≈]\s*)?[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
+_UNIT_ALONE = re.compile(
+    rf"(?:{'|'.join(map(re.escape, (*SECONDS, *KEPT)))}|(?i:[a-z]+ ?(?:/|per) ?(?:s|secs?|seconds?|min|minutes?)"
+    r"|(?:ms|s|us|µs|sec|seconds) ?(?:/|per) ?[a-z]+))"
+)
 _PLAIN = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
 
 # What may part groups of three digits. A space does so only where the comma is the decimal sign: elsewhere it parts
@@ -93,6 +97,14 @@ def forms(text: str) -> tuple[Decimal, ...]:
     """The decimal signs with which a text is a number: both for 1,234, and for 1234, where it makes no difference."""
     signs: tuple[Decimal, ...] = (".", ",")
     return tuple(sign for sign in signs if re.fullmatch(number(sign), text))
+
+
+def two_readings(text: str) -> tuple[float, float] | None:
+    """The numbers of a cell with a point and with a comma as decimal sign; None where they are equal or missing."""
+    with_point, with_comma = number_in(text, "."), number_in(text, ",")
+    if with_point is None or with_comma is None or with_point == with_comma:
+        return None
+    return with_point, with_comma
 
 
 def value(text: str, decimal: Decimal) -> float:
@@ -174,6 +186,11 @@ def printed_number(text: str, decimal: Decimal = ".") -> float | None:
     """The number in a cell, in thousands and millions where it is printed so: 342K; None as `number_in`."""
     printed, thousands = number_in(text, decimal), _THOUSANDS.fullmatch(text)
     return printed * PREFIXES[thousands[1]] if printed and thousands else printed
+
+
+def is_unit_alone(text: str) -> bool:
+    """Whether a text is a unit and nothing else, maybe in brackets: ms, [s], (images/s), GB."""
+    return _UNIT_ALONE.fullmatch(text.strip(" ()[]")) is not None
 
 
 def unit_of_cell(text: str) -> str:

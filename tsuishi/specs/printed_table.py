@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
@@ -15,18 +16,45 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs import numerals
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, NODES, Value
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.experiment import Digest, Factor, Inside
 from tsuishi.specs.grids import PERCENTILES, Grid
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
-from tsuishi.specs.zoo_names import names_of
+from tsuishi.specs.zoo_names import name_in, names_of
 
 # A column that identifies no case, but says of which network a row is.
 PARAMETERS = "parameters"
-# A column may also hold the hardware of its row, or words that stand for several axes ("AMP, NHWC": `also`).
-HARDWARE, WORDS = "hardware", "words"
+# A column may also hold the hardware of its row, words that stand for several axes ("AMP, NHWC": `also`), the framework
+# of its row (`frameworks`), or nothing that tells numbers apart, as a person says.
+# Why a number is refused that is another with the other decimal sign.
+TWO_READINGS = "two readings"
+HARDWARE, WORDS, FRAMEWORK, NOTHING = "hardware", "words", "framework", "nothing"
+# Headers of columns that differ between readings of one number: a counter; and other results.
+_RUNNING = re.compile(
+    r"(?:#|no\.?|nr|index|idx|id|run|rep|repeat|repetition|trial|iter|iteration|round|seed|time ?stamp|unnamed: ?0)?"
+    r"(?: ?(?:#|no\.?|id|index|number|num|\d+))?"
+)
+_MEASURED = re.compile(
+    r"\b(?:acc|accuracy|top ?-?[15]|loss|std|stdev|var|p\d\d|percentile|speed-?up|latency|time|throughput|fps|speed"
+    r"|ratio|score|util\w*|temperature|\w+ ?/ ?s(?:ec)?"
+    r"|(?:memory|mem|power|energy)\b.*\b(?:peak|us(?:ed|age)|alloc\w*|draw|avg|mean|average)"
+    r"|(?:peak|used|allocated|reserved|average|avg|mean) (?:gpu )?(?:memory|mem|power|energy))\b"
+)
+# The end of a name that counts repetitions: "resnet50_bs128_r2".
+_REPETITION = re.compile(r"[_\- .](?:r|run|rep|trial|iter|seed)[_\- ]?\d{1,3}$", re.IGNORECASE)
+_SETTING = re.compile(r"\b(?:limit|cap|target|budget|setting)\b")
+# A count of cards in the name of hardware: 8x A100, 4 x V100, 2080 Ti x2, A100 (4 GPUs); or a text of nothing else: 4x.
+_COUNT_OF_CARDS = re.compile(
+    r"(?<![\w.])(\d{1,4}) ?[x×*](?: ?(?=[a-z])|$)|(?<=[\w)])(?:(?: +\(?|\()[x*] ?| ?\(?× ?)(\d{1,4})\)?(?![\w.])"
+    r"|[(,]? ?\b(\d{1,4}) ?(?:gpus?|cards)\b\)?|^[x×] ?(\d{1,4})$",
+    re.IGNORECASE,
+)
+
 _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
+
+# Numbers in two units that are nearer to each other are one number.
+_ALIKE = 1.02
 
 Axes = dict[str, Value]
 # Our values of axes by printed text; facts of networks by name; whether the numbers of a network are read.
@@ -42,7 +70,8 @@ class PrintedColumn(toml.Spec):
     holds: an axis; a quantity, in its unit after `scale`, or with `inverse` after 1 / x; the `hardware` of its row;
     the `parameters` of the network, which must be those of our network; or `words` for several axes.
     case: axes of its numbers, as printed. hardware: that of its numbers. also: further axes of rows with a printed
-    value, by that value. units: of the cells that are read, where others have other units.
+    value, by that value. units: of the cells that are read, where others have other units; factors: those of them whose
+    scale is another. framework: that of its numbers; frameworks: ours, by printed value.
     """
 
     name: str
@@ -53,17 +82,21 @@ class PrintedColumn(toml.Spec):
     hardware: str = ""
     also: dict[str, Axes] = {}
     units: tuple[str, ...] = ()
+    factors: dict[str, Factor] = {}
+    framework: Framework | None = None
+    frameworks: dict[str, Framework] = {}
 
-    def converted(self, printed: float) -> float:
+    def converted(self, printed: float, unit: str = "") -> float:
         """A printed number in the unit of the quantity. Raises ZeroDivisionError for the inverse of 0."""
-        value = self.scale / printed if self.inverse else self.scale * printed
+        scale = self.factors.get(unit, self.scale)
+        value = scale / printed if self.inverse else scale * printed
         return float(f"{value:.12g}")  # 15.39 ms are 0.01539 s, not 0.015390000000000001
 
 
 class CaseNumber(NamedTuple):
     """A number cell that is a number of a case: row from 0, header, text, axes; `value` in the unit of its quantity.
 
-    hardware: as the row prints it; empty where the table has no column of it.
+    hardware, framework: as the row or the column says; empty where neither does.
     """
 
     row: int
@@ -73,6 +106,12 @@ class CaseNumber(NamedTuple):
     quantity: str
     value: float
     hardware: str
+    framework: str = ""
+
+    @property
+    def case(self) -> tuple[Any, ...]:
+        """What numbers of one case have in common."""
+        return tuple(sorted(self.axes.items())), self.hardware, self.framework, self.quantity
 
 
 # The readings of the quantities of a case.
@@ -117,7 +156,8 @@ class PrintedTable(toml.Spec):
     """A table of a source in a file beside source.toml. `case` holds axes of all its numbers.
 
     number: which table of the file. address: where the file comes from. original: the SHA-256 at that address,
-    where the file here has only the numbers that are used. batch_per_device: the batch is printed for each device.
+    where the file here has only the numbers that are used. batch_per_device: the batch is printed for each device;
+    devices_per_node: the devices for each node. decimal_is_open: numbers that the other sign changes are refused.
     library: whose networks the names mean that suites have not.
     """
 
@@ -133,7 +173,9 @@ class PrintedTable(toml.Spec):
     library: Literal["", "torchvision", "timm", "keras"] = ""
     case: Axes = {}
     batch_per_device: bool = False
+    devices_per_node: bool = False
     decimal: numerals.Decimal = "."
+    decimal_is_open: bool = False
     columns: tuple[PrintedColumn, ...] = ()
     _words: Vocabulary = PrivateAttr()
 
@@ -145,7 +187,7 @@ class PrintedTable(toml.Spec):
             for axis in axes:
                 words.known_axis(axis)
         words.check(self.case)
-        known = {*words.selectable, *words.quantities, PARAMETERS, HARDWARE, WORDS}
+        known = {*words.selectable, *words.quantities, PARAMETERS, HARDWARE, WORDS, FRAMEWORK, NOTHING}
         for column in self.columns:
             if column.holds not in known:
                 raise ValueError(f"columns: {unknown('axis or quantity', column.holds, known)}")
@@ -167,22 +209,27 @@ class PrintedTable(toml.Spec):
 
         Several readings of a case and quantity are a tuple.
         """
-        cases: dict[tuple[str, tuple[tuple[str, Value], ...]], dict[str, list[CaseNumber]]] = {}
+        cases: dict[tuple[Any, ...], tuple[Axes, dict[str, list[CaseNumber]]]] = {}
         for number in numbers:
-            key = self.hardware_of(number), tuple(number.axes.items())
-            cases.setdefault(key, defaultdict(list))[number.quantity].append(number)
-        alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[tuple[tuple[Any, ...], Readings]]]
+            of = self.hardware_of(number), number.framework or self.framework
+            key = *of, tuple(sorted(number.axes.items()))
+            cases.setdefault(key, (number.axes, defaultdict(list)))[1][number.quantity].append(number)
+        alike: dict[
+            tuple[tuple[str, str | None], tuple[str, ...], tuple[str, ...]], list[tuple[tuple[Any, ...], Readings]]
+        ]
         alike = defaultdict(list)
-        for (hardware, axes), readings in cases.items():
-            columns = hardware, tuple(axis for axis, _ in axes), tuple(readings)
+        for (*first, _), (axes, readings) in cases.items():
+            columns = tuple(first), tuple(axes), tuple(readings)
             every = (tuple(number.value for number in of) for of in readings.values())
             values = [of[0] if len(of) == 1 else of for of in every]
-            alike[columns].append(((*(value for _, value in axes), *values), readings))
+            alike[columns].append(((*axes.values(), *values), readings))
         # The order is the same whichever networks were read; the last number for a case names most axes.
-        for (hardware, axes_of, quantities), found in sorted(alike.items(), key=lambda each: len(each[0][1])):
-            of = {"suite": self.suite, "hardware": hardware, "framework": self.framework, "note": self.file}
+        for ((hardware, framework), axes_of, quantities), found in sorted(
+            alike.items(), key=lambda each: len(each[0][1])
+        ):
+            given = {"suite": self.suite, "hardware": hardware, "framework": framework, "note": self.file}
             rows = tuple(row for row, _ in found)
-            yield {**of, "columns": (*axes_of, *quantities), "rows": rows}, [readings for _, readings in found]
+            yield {**given, "columns": (*axes_of, *quantities), "rows": rows}, [readings for _, readings in found]
 
     def place(self, readings: Sequence[CaseNumber]) -> str:
         """Where readings of one number stand: the row under the header, of the first of them, and the column."""
@@ -213,6 +260,17 @@ class _Refused(Exception):
         self.why, self.what = why, what
 
 
+@dataclass
+class _OfRow:
+    """What a row says of its numbers; `network` as printed; its parameters with the worth of their last digit."""
+
+    axes: Axes
+    network: str = ""
+    parameters: tuple[float, float] | None = None
+    hardware: str = ""
+    framework: str = ""
+
+
 class _Reader:
     """Reads the cells of a table."""
 
@@ -231,9 +289,9 @@ class _Reader:
         """Every number cell; numbers of one case that other columns tell apart are refused."""
         reading = TableReading()
         for number, row in enumerate(self._grid.rows):
-            why, hardware = None, ""
+            why, of_row = None, _OfRow({})
             try:
-                common, parameters, hardware = self._common(row)
+                of_row = self._common(row)
             except _Refused as refused:
                 if refused.why == _NOT_ASKED:
                     continue
@@ -246,66 +304,98 @@ class _Reader:
                         raise why
                     if column.units and numerals.unit_of_cell(text) not in column.units:
                         raise _Refused("unit", text)
-                    axes = self._axes(common, parameters, column)
+                    axes = self._axes(of_row, column)
                     value = self._value(text, column)
-                    reading.numbers.append(
-                        CaseNumber(number, name, text, axes, column.holds, value, column.hardware or hardware)
-                    )
+                    of = column.hardware or of_row.hardware, column.framework or of_row.framework
+                    reading.numbers.append(CaseNumber(number, name, text, axes, column.holds, value, *of))
                 except _Refused as refused:
                     if text or refused.why == "row":
                         reading.refused.append(RefusedCell(number, name, text, refused.why, refused.what))
         return self._told_apart(reading)
 
     def _told_apart(self, reading: TableReading) -> TableReading:
-        """Refuse numbers of one case whose rows differ in a column of words that is no axis here."""
-        unread = [
-            index
-            for index, name in enumerate(self._grid.header)
-            if index not in self._quantities and index not in self._others and name != PERCENTILES
-        ]
-        if not unread:
-            return reading
+        """Refuse numbers of one case where anything that stands beside them differs, but for other results.
+
+        Then they are no readings of one number: a power limit, worker processes, another column.
+        """
         alike: dict[tuple[Any, ...], list[CaseNumber]] = defaultdict(list)
         for number in reading.numbers:
-            alike[tuple(number.axes.items()), number.hardware, number.quantity].append(number)
+            alike[number.case].append(number)
         kept: list[CaseNumber] = []
         for numbers in alike.values():
-            rows = [self._grid.rows[number.row] for number in numbers] if len(numbers) > 1 else []
-            by = [index for index in unread if len({row[index] for row in rows}) > 1 and _are_words(rows, index)]
-            if by:
-                name = self._grid.header[by[0]] or "a column without a header"
-                cells = [RefusedCell(each.row, each.column, each.text, "column", name) for each in numbers]
+            if by := self._differing(numbers) if len(numbers) > 1 else "":
+                cells = [RefusedCell(each.row, each.column, each.text, "column", by) for each in numbers]
                 reading.refused.extend(cells)
             else:
                 kept.extend(numbers)
-        return TableReading(kept, reading.refused)
+        return TableReading(sorted(kept, key=lambda each: each.row), reading.refused)
 
-    def _common(self, row: Sequence[str]) -> tuple[Axes, tuple[float, float] | None, str]:
-        """A row's axes; the parameters of its network and the worth of their last digit; its hardware."""
+    def _differing(self, numbers: Sequence[CaseNumber]) -> str:
+        """What tells numbers of one case apart: a column of settings or words, or their own columns; empty without."""
+        by_row: dict[int, dict[str, float]] = defaultdict(dict)
+        for number in numbers:
+            by_row[number.row][re.sub(r"\d+", "0", number.column)] = number.value
+        columns = dict.fromkeys(number.column for number in numbers)
+        widest = max(by_row.values(), key=len)
+        one_number = all(max(values.values()) <= _ALIKE * min(values.values()) for values in by_row.values())
+        if any(values.keys() - widest.keys() for values in by_row.values()) or not one_number:
+            return " beside ".join(columns)
+        rows = [self._grid.rows[number.row] for number in numbers]
+        for index in self._telling:
+            if len({_REPETITION.sub("", row[index]) for row in rows}) > 1:
+                return self._grid.header[index] or "a column without a header"
+        return ""
+
+    @cached_property
+    def _telling(self) -> list[int]:
+        """The columns that tell rows of one case apart: those that are not read, but for results and counters."""
+        found = []
+        for index, name in enumerate(self._grid.header):
+            column, plain = self._others.get(index), " ".join(re.sub(r"[_*]+", " ", name.lower()).split())
+            is_read = index in self._quantities or (column and column.holds not in (WORDS, FRAMEWORK))
+            cells = [row[index] for row in self._grid.rows if index < len(row) and row[index]]
+            are_numbers = all(numerals.number_in(cell) is not None for cell in cells)
+            is_beside = are_numbers and _MEASURED.search(plain) and not _SETTING.search(plain)
+            if not (is_read or is_beside or name == PERCENTILES or (are_numbers and _RUNNING.fullmatch(plain))):
+                found.append(index)
+        return found
+
+    def _common(self, row: Sequence[str]) -> "_OfRow":
+        """What a row says of its numbers. Raises _Refused where that is of no case here."""
         if len(row) != len(self._grid.header):
             raise _Refused("row", f"{len(row)} cells under {len(self._grid.header)} headers")
-        axes, parameters, hardware = dict(self._table.case), None, ""
+        found = _OfRow(dict(self._table.case))
         for index, column in self._others.items():
-            if column.holds == HARDWARE:
-                hardware = row[index]
-            elif column.holds == WORDS:
-                if row[index] not in column.also:
-                    raise _Refused(column.name, row[index])
-                axes |= column.also[row[index]]
-            elif column.holds == PARAMETERS:
-                if row[index]:
-                    parameters = self._fact(row[index], column), column.scale * _last_place(row[index])
-            elif column.holds == IMAGE_SIZE:
-                if row[index]:
-                    axes[IMAGE_SIZE] = round(self._fact(row[index], column))
-            else:
-                axes[column.holds] = self._named(column.holds, row[index])
-                axes |= column.also.get(row[index], {})
-        return axes, parameters, hardware
+            self._take(found, column, row[index])
+        return found
 
-    def _axes(self, common: Axes, parameters: tuple[float, float] | None, column: PrintedColumn) -> Axes:
+    def _take(self, found: "_OfRow", column: PrintedColumn, text: str) -> None:
+        if column.holds == WORDS and text not in column.also:
+            raise _Refused(column.name, text)
+        if column.holds == FRAMEWORK and text not in column.frameworks:
+            raise _Refused(FRAMEWORK, text or "an empty cell")
+        if column.holds == HARDWARE:
+            found.hardware = counted_hardware(text)[1] or text if column.also else text
+        elif column.holds == FRAMEWORK:
+            found.framework = column.frameworks[text]
+        elif column.holds in (PARAMETERS, IMAGE_SIZE):
+            self._take_fact(found, column, text)
+        elif column.holds not in (WORDS, NOTHING):
+            found.axes[column.holds] = self._named(column.holds, text)
+            found.network = text if column.holds == MODEL else found.network
+        found.axes |= column.also.get(text, {})
+
+    def _take_fact(self, found: "_OfRow", column: PrintedColumn, text: str) -> None:
+        if text and column.holds == PARAMETERS:
+            found.parameters = self._fact(text, column), column.scale * _last_place(text)
+        elif text:
+            found.axes[IMAGE_SIZE] = round(self._fact(text, column))
+
+    def _axes(self, of_row: "_OfRow", column: PrintedColumn) -> Axes:
         """The axes of a number. Raises _Refused where they are those of no case here."""
-        axes = {**common, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
+        axes = {**of_row.axes, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
+        if self._table.devices_per_node and isinstance(axes.get(DEVICES), int):
+            axes[DEVICES] = int(axes[DEVICES]) * int(axes.get(NODES, 1))
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
@@ -315,12 +405,17 @@ class _Reader:
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
-            if parameters and abs(parameters[0] - ours.parameters) > max(
-                parameters[1] / 2 * 1.01, 1e-9 * parameters[0]
-            ):
-                has = f"{axes[MODEL]}: {parameters[0]:,.0f} parameters; here {ours.parameters:,}"
-                raise _Refused(PARAMETERS, has)
+            if of_row.parameters and _differ(*of_row.parameters, ours.parameters):
+                axes[MODEL] = self._of_library(of_row, ours.parameters, str(axes[MODEL]))
         return axes
+
+    def _of_library(self, of_row: "_OfRow", parameters: int, network: str) -> Value:
+        """The network of that name in the table's library. Raises _Refused without one: ours has other parameters."""
+        library = self._table.library
+        if library and (name := name_in(library, of_row.network)):
+            return f"{library}:{name}"
+        assert of_row.parameters
+        raise _Refused(PARAMETERS, f"{network}: {of_row.parameters[0]:,.0f} parameters; here {parameters:,}")
 
     def _named(self, axis: str, text: str) -> Value:
         """Our value for a printed text. Raises _Refused where the axis has none."""
@@ -341,8 +436,9 @@ class _Reader:
         if not self._words.axes[axis].problem(value):
             return value
         if axis == MODEL and self._table.library:
-            release, names = names_of(self._table.library)
-            return f"{self._table.library}:{text}" if text in names else _Refused(axis, f"{text} (none in {release})")
+            if name := name_in(self._table.library, text):
+                return f"{self._table.library}:{name}"
+            return _Refused(axis, f"{text} (none in {names_of(self._table.library)[0]})")
         return _Refused(axis, text or "an empty cell")
 
     def _fact(self, text: str, column: PrintedColumn) -> float:
@@ -352,9 +448,12 @@ class _Reader:
 
     def _value(self, text: str, column: PrintedColumn) -> float:
         is_quantity = column.holds in self._words.quantities
+        if self._table.decimal_is_open and (readings := numerals.two_readings(text)):
+            raise _Refused(TWO_READINGS, f"{text}: {readings[0]:g} or {readings[1]:g}")
         printed = (numerals.printed_number if is_quantity else numerals.number_in)(text, self._table.decimal)
         try:
-            value = column.converted(printed) if printed is not None else -1.0
+            unit = numerals.unit_of_cell(text) if column.factors else ""
+            value = column.converted(printed, unit) if printed is not None else -1.0
         except ZeroDivisionError:
             value = -1.0
         if not 0 <= value < float("inf"):
@@ -362,8 +461,18 @@ class _Reader:
         return value
 
 
-def _are_words(rows: Sequence[Sequence[str]], index: int) -> bool:
-    return any(not numerals.forms(row[index]) for row in rows if row[index])
+def counted_hardware(text: str) -> tuple[int, str]:
+    """The count of cards in a name of hardware, 0 without, and the name of a card: 8x A100 is (8, "A100")."""
+    found = _COUNT_OF_CARDS.search(text.replace("_", " "))
+    if found is None:
+        return 0, text
+    left = f"{text[: found.start()]} {text[found.end() :]}"
+    return int(next(filter(None, found.groups()))), " ".join(left.split()).strip(" ,-_")
+
+
+def _differ(printed: float, last_place: float, ours: int) -> bool:
+    """Whether printed parameters, whose last digit is worth `last_place`, are not ours."""
+    return abs(printed - ours) > max(last_place / 2 * 1.01, 1e-9 * printed)
 
 
 def slug(text: str) -> str:

@@ -1,0 +1,169 @@
+"""The facts in a file's name, in headings, and in the paragraphs beside a table."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tsuishi.adopt.hardware_names import MOST_WORDS, hardware_in
+from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, framework_words
+from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
+from tsuishi.specs.data_sheets import DataSheet
+
+_PER_DEVICE = re.compile(
+    r"\W{0,2}(?:images? |samples? )?(?:/|per|on each|for each|a) ?(?:gpu|device|card)\b", re.IGNORECASE
+)
+# A paragraph between two tables that is about the second.
+_OF_WHAT_FOLLOWS = re.compile(r"\b(?:below|following|next)\b|:$", re.IGNORECASE)
+# Releases in a name or a heading.
+_RELEASES = {
+    "pytorch": re.compile(r"(?:pytorch ?|torch ?|\bpt)(\d+\.\d+(?:\.\d+)?|[12]\d{2})\b", re.IGNORECASE),
+    "tensorflow": re.compile(r"(?:tensorflow|keras) ?(\d+\.\d+(?:\.\d+)?)\b", re.IGNORECASE),
+    "cuda": re.compile(r"(?:\bcu|cuda ?)(\d+\.\d+|\d{3})\b", re.IGNORECASE),
+}
+# Data sets of images of 32 pixels, or 28.
+SMALL_IMAGES = re.compile(r"\b(?:cifar|(?:fashion-?)?mnist|svhn)(?:[- ]?100?)?\b", re.IGNORECASE)
+
+
+@dataclass
+class NamedFacts:
+    """The facts in a name or a heading: axes, software by name, hardware; and values of axes that no case here has."""
+
+    case: dict[str, Value] = field(default_factory=dict)
+    software: dict[str, str] = field(default_factory=dict)
+    hardware: str = ""
+    framework: str = ""
+    refused: list[str] = field(default_factory=list)
+    evidence: list[tuple[str, str]] = field(default_factory=list)
+    # The nearest text with hardware names more than one. The data set of small images that a text names.
+    names_several: bool = False
+    small_images: str = ""
+    # Whether the batch size is that of each device.
+    batch_per_device: bool = False
+    # The axes that a sentence says, which may be about something else.
+    by_sentence: set[str] = field(default_factory=set)
+
+
+def named_facts(
+    name: str,
+    headings: Sequence[str],
+    values: PrintedValues,
+    sheets: Sequence[DataSheet],
+    notes: Sequence[Sequence[str]] = (),
+    remarks: Sequence[str] = (),
+    address: str = "",
+) -> NamedFacts:
+    """The facts in the name of a file, without its ending, and in the headings above a table: the nearest counts.
+
+    Of paragraphs (`notes`, the nearest group first) counts what all of a group say alike; of those below a table
+    (`remarks`) what is not as usual, which refuses the table; of an address the framework.
+    """
+    found = NamedFacts()
+    for text in (*reversed(headings), name):
+        _take_facts(found, text, values, sheets, is_name=text is name)
+    for group in notes:
+        _take_notes(found, group, values, sheets)
+    for text in remarks:
+        if _OF_WHAT_FOLLOWS.search(text):
+            continue
+        for axis, printed in values.within(text)[0].items():
+            is_said = axis in found.case or axis not in ("precision", "execution")
+            if not is_said and values(axis, printed) != values.usual(axis):
+                found.refused.append(f"{axis} {printed}, below the table")
+    _take_framework(found, re.sub(r"\bpt\b", "", address))
+    return found
+
+
+def _take_notes(found: NamedFacts, notes: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> None:
+    """Take what the paragraphs beside a table say, where no heading does, and all of them say the same."""
+    said = [NamedFacts() for _ in notes]
+    for each, text in zip(said, notes, strict=True):
+        _take_facts(each, text, values, sheets, is_name=False)
+    frameworks = {word for text in notes for word in framework_words(text)}
+    if len({FRAMEWORKS[word] or word for word in frameworks}) == 1:
+        _take_framework(found, frameworks.pop())
+    hardware = {each.hardware for each in said if each.hardware}
+    if not found.hardware and len(hardware) == 1 and not any(each.names_several for each in said):
+        found.hardware = hardware.pop()
+        found.evidence.append((found.hardware, "hardware, in a paragraph"))
+    for axis in (BATCH_SIZE, "mode", "precision", "execution"):
+        texts = {f"{axis} {each.case[axis]}" for each in said if axis in each.case}
+        texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
+        if len(texts) != 1 or " or " in "".join(texts):
+            continue
+        printed = texts.pop().removeprefix(f"{axis} ")
+        value = int(printed) if axis == BATCH_SIZE else values(axis, printed)
+        if _take_value(found, axis, printed, value):
+            found.by_sentence.add(axis)
+            if axis == BATCH_SIZE:
+                found.batch_per_device = any(each.batch_per_device for each in said)
+    found.small_images = found.small_images or next((each.small_images for each in said if each.small_images), "")
+
+
+def _take_facts(
+    found: NamedFacts, text: str, values: PrintedValues, sheets: Sequence[DataSheet], is_name: bool
+) -> None:
+    _take_hardware(found, text, sheets, is_name)
+    spaced = re.sub(r"[_-]+", " ", text)
+    for axis, pattern in COUNTS.items():
+        count = pattern.search(spaced)
+        if count and axis not in found.case and int(count[1]):
+            found.case[axis] = int(count[1])
+            found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(spaced[count.end() :]) is not None
+            found.evidence.append((count[0], f"{axis} = {count[1]}"))
+    for name, version in _RELEASES.items():
+        for release in version.finditer(spaced):
+            found.software.setdefault(name, _dotted(name, release[1]))
+    _take_framework(found, spaced)
+    small = SMALL_IMAGES.search(text)
+    found.small_images = found.small_images or (small[0] if small else "")
+    said = values.within(text, is_name)[0]
+    if network := values.network_in(text):
+        said.setdefault(MODEL, network)
+    is_sentence = not is_name and len(text.split()) > MOST_WORDS
+    for axis, printed in said.items():
+        if _take_value(found, axis, printed, values(axis, printed)) and is_sentence:
+            found.by_sentence.add(axis)
+
+
+def _take_hardware(found: NamedFacts, text: str, sheets: Sequence[DataSheet], is_name: bool) -> None:
+    """Take the hardware of a text, where no nearer text names any."""
+    if found.hardware or found.names_several:
+        return
+    hardware = hardware_in(text, sheets, is_name)
+    found.hardware, found.names_several = hardware or "", hardware is None
+    if found.hardware:
+        found.evidence.append((found.hardware if is_name else text, f"hardware: {found.hardware}"))
+    elif found.names_several:
+        found.evidence.append((text, "several cards or processors: --hardware says which"))
+
+
+def _take_framework(found: NamedFacts, text: str) -> None:
+    """Take the first framework of a text, where no nearer text has one."""
+    word = next(iter(framework_words(text)), "")
+    if word and not found.framework:
+        found.framework = FRAMEWORKS[word] or word
+        found.evidence.append((word, f"framework = {found.framework}"))
+        if not FRAMEWORKS[word]:
+            found.refused.append(f"framework {word}")
+
+
+def _take_value(found: NamedFacts, axis: str, printed: str, value: Value | None) -> bool:
+    """Take a value of an axis, where no nearer text gives one; whether it was taken."""
+    if axis in found.case or any(refused.startswith(f"{axis} ") for refused in found.refused):
+        return False
+    if value is None:
+        found.refused.append(f"{axis} {printed}")
+        found.evidence.append((printed, f"{axis}: no case here"))
+    else:
+        found.case[axis] = value
+        found.evidence.append((printed, f"{axis} = {value}"))
+    return value is not None
+
+
+def _dotted(name: str, text: str) -> str:
+    """A release with its dots: cu117 is CUDA 11.7, pt113 is 1.13, pt240 is 2.4.0."""
+    if "." in text:
+        return text
+    if name == "cuda":
+        return f"{text[:2]}.{text[2:]}"
+    return f"1.{text[1:]}" if text[0] == "1" else f"{text[0]}.{text[1]}.{text[2]}"
