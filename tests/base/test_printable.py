@@ -103,8 +103,8 @@ def test_warnings_logs_and_tracebacks_of_a_task_are_visible(tmp_path: Path) -> N
     assert printable.visible(told) == told
 
 
-def on_a_terminal(folder: Path, *arguments: str) -> str:
-    """All that the command prints, on both streams, where both are a terminal."""
+def on_a_terminal(folder: Path, *arguments: str, typed: bytes = b"") -> str:
+    """All that the command prints, on both streams, where both are a terminal on which somebody typed."""
     ours, its = pty.openpty()
     environ = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")} | {
         "INVOKE_TSUISHI_RESULTS": str(folder / "results"), "INVOKE_TSUISHI_REPORTS": str(folder / "reports"),
@@ -119,6 +119,7 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
         stderr=its,
     ):
         os.close(its)
+        os.write(ours, typed)
         printed = b""
         try:
             while piece := os.read(ours, 1 << 16):

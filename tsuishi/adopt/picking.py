@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tsuishi.adopt.adoption import AdoptedTable, Adoption
+from tsuishi.adopt.column_maps import UNREAD_WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import alphanumerics
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
@@ -59,6 +60,7 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
     networks = {each.name for each in table.spec.columns if MODEL in each.case}
     headings = [text for text in table.grid.heading[-2:] if len(text) <= _LONGEST_HEADING]
     of_table = [table.title, *headings, table.spec.framework or "", f"table {table.number}"]
+    unread = [each.header for each in table.proposed.evidence if each.why == UNREAD_WORDS]
     found = []
     for number in table.reading.numbers:
         row = dict(zip(header, table.grid.rows[number.row], strict=False))
@@ -76,14 +78,24 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
                 quantity=number.quantity,
                 value=number.value,
                 hardware=", ".join(filter(None, [number.hardware, table.title])),
-                framework=table.spec.framework or "",
+                framework=number.framework or table.spec.framework or "",
                 library=str(number.axes.get(MODEL, "")).rpartition(":")[0],
                 software=table.named.software,
                 uploads=_uploads(table, number),
                 assumed=_assumed(number.axes, table.assumed),
+                beside=", ".join(f"{name} {row[name]}" for name in unread if row.get(name)),
             )
         )
     return found
+
+
+def tables_with(adoption: Adoption, row: str) -> set[int]:
+    """The numbers of the tables that have these words in a row, with its headers and headings."""
+    return {
+        table.number
+        for table in adoption.tables
+        if any(_has((*cells, *table.grid.header, *table.grid.heading, table.title), row) for cells in table.grid.rows)
+    }
 
 
 def refused_in(adoption: Adoption) -> Refusals:

@@ -1,5 +1,6 @@
 """Output for a person while work goes on: live displays in a terminal, plain lines elsewhere."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -58,6 +59,17 @@ class Screen:
     def say(self, text: str) -> None:
         """Print one line."""
         self.console.print(Text(safe(text)))
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a person sits at a terminal and can answer."""
+        return self.console.is_terminal and sys.stdin.isatty()
+
+    def ask(self, text: str) -> str:
+        """The line that a person types; empty at the end of input."""
+        with suppress(EOFError):
+            return self.console.input(Text(safe(text)))
+        return ""
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; a column of numbers only is aligned to the right."""

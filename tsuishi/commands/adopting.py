@@ -1,12 +1,14 @@
 """`invoke adopt`: a published table becomes a source and a suite; each column and each cell is accounted for."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.as_printed import as_printed
+from tsuishi.adopt.open_questions import OpenQuestion, open_questions
+from tsuishi.adopt.picking import tables_with
 from tsuishi.adopt.proposed_claims import proposed_claims
 from tsuishi.adopt.table_files import shown, table_files
 from tsuishi.adopt.written import write_source
@@ -17,12 +19,16 @@ from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.session import Session
-from tsuishi.specs.case import Value
+from tsuishi.specs.case import MODEL, Value
+from tsuishi.specs.numerals import Decimal
 from tsuishi.specs.printed_table import PrintedNumbers, slug
 from tsuishi.specs.source import Hardware, Numbers
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.specs.zoo_names import near_names
 from tsuishi.verdicts.doubtful import doubts_about, likely_text
 
+# The options that say something of tables.
+_SAID = ("set", "columns", "hardware", "framework", "decimal", "tables")
 # The most rows of the tables of reasons and of doubts, and examples of a reason; --all shows the others.
 _ROWS, _EXAMPLES = 12, 4
 
@@ -40,29 +46,121 @@ def adopt_table(chain: Chain) -> None:
         _write(chain, adoption, options.text("title") or name, claims)
 
 
-def adopted(chain: Chain, name: str) -> Adoption:
+def adopted(chain: Chain, name: str, row: str = "") -> Adoption:
     """The adoption of the table that the options name, with their corrections, as the source `name`.
 
-    Raises UserError for a table that cannot be had, and for wrong corrections.
+    row: questions are asked about tables that have these words alone. Raises UserError for a table that cannot be had,
+    and for wrong corrections.
     """
     session, options = chain.session, chain.options
     licence = options.text("licence")
     network = Network(session.settings.ca_bundle)
     found = table_files(options.text("table"), network, Path(licence) if licence else None)
-    said = Corrections(
-        case=case_of("set", options.text("set"), session.words),
-        columns=_pairs("columns", options.text("columns")),
-        hardware=options.text("hardware"),
-        framework=options.text("framework"),
-        batch_per_device=options.has("per_device"),
+    sheets = read_table(session.checkout.images).data_sheets
+    return _answered(
+        chain, lambda given: adopt(name, found, session.words, sheets, corrections(given, session.words)), row
     )
-    return adopt(name, found, session.words, read_table(session.checkout.images).data_sheets, said)
+
+
+def corrections(given: Mapping[str, str], words: Vocabulary) -> Corrections:
+    """What a person says by options (set, columns, hardware, framework, per_device, decimal, tables). Raises UserError.
+
+    `2:mode=inference` is said of the second table of a file alone.
+    """
+    of_tables: dict[int, Corrections] = {}
+    cases, columns = (_by_table(_pairs(option, given.get(option, ""))) for option in ("set", "columns"))
+    for number in {*cases, *columns} - {0}:
+        case = _case("set", cases.get(number, {}), words)
+        of_tables[number] = Corrections(case=case, columns=columns.get(number, {}))
+    tables, decimal = given.get("tables", ""), given.get("decimal", "")
+    if any(not text.strip().isdecimal() for text in tables.split(",")) and tables:
+        raise UserError(f"--tables: numbers of tables, as 1,3; given: {tables}")
+    if decimal not in ("", ".", ","):
+        raise UserError(f"--decimal: '.' or ','; given: {decimal}")
+    return Corrections(
+        case=_case("set", cases.get(0, {}), words),
+        columns=columns.get(0, {}),
+        hardware=given.get("hardware", ""),
+        framework=given.get("framework", ""),
+        batch_per_device=bool(given.get("per_device")),
+        decimal=cast("Decimal", decimal) if decimal else None,
+        tables=frozenset(int(text) for text in tables.split(",") if text.strip()),
+        of_tables=of_tables,
+    )
+
+
+def _by_table(pairs: Mapping[str, str]) -> dict[int, dict[str, str]]:
+    """Pairs by the number of the table before their names, 0 without."""
+    found: dict[int, dict[str, str]] = {}
+    for name, value in pairs.items():
+        of = re.fullmatch(r"(\d{1,5}):(.+)", name)
+        found.setdefault(int(of[1]) if of else 0, {})[of[2] if of else name] = value
+    return found
+
+
+def _answered(chain: Chain, read: Callable[[Mapping[str, str]], Adoption], row: str) -> Adoption:
+    """The adoption after the questions that its tables leave open, which are asked in a terminal.
+
+    Elsewhere they stay open; the output lists them. read: the adoption for options by name.
+    """
+    screen, words, options = chain.session.screen, chain.session.words, chain.options
+    given = {name: options.text(name) for name in _SAID if options.text(name)}
+    given |= {"per_device": "yes"} if options.has("per_device") else {}
+    adoption, skipped, typed = read(given), set[str](), list[str]()
+    while screen.can_ask:
+        asked = [each for each in questions_about(adoption, words, row) if each.text not in skipped]
+        if not asked:
+            break
+        answer = _ask(screen, asked[0])
+        if answer is None:
+            skipped.add(asked[0].text)
+            continue
+        option, value = answer
+        option, value = (option, value) if value else ("per_device", "yes")
+        before = given.get(option)
+        joined = ",".join(filter(None, [before, value])) if option in ("set", "columns") else value
+        try:
+            adoption = read({**given, option: joined})
+        except UserError as error:
+            screen.say(str(error))
+            continue
+        given[option] = joined
+        typed.append(f'--{option} "{value}"' if option != "per_device" else "--per-device")
+    if typed:
+        screen.say(f"the same without questions: {' '.join(typed)}")
+    return adoption
+
+
+def questions_about(adoption: Adoption, words: Vocabulary, row: str) -> list[OpenQuestion]:
+    """The open questions; with words of a row, those about tables that have them."""
+    tables = tables_with(adoption, row) if row else {table.number for table in adoption.tables}
+    return [each for each in open_questions(adoption, words) if tables.intersection(each.tables)]
+
+
+def _ask(screen: Screen, question: OpenQuestion) -> tuple[str, str] | None:
+    """(an option, its value) of the answer of a person; None for none."""
+    screen.say(f"{question.where}: {question.said} ({question.numbers} numbers)")
+    for number, each in enumerate(question.answers, start=1):
+        screen.say(f"  {number}: {each.words}   {each.typed}")
+    text = screen.ask("the number of an answer (Enter: leave it open): ")
+    chosen, _, rest = text.strip().partition(" ")
+    if not chosen.isdecimal() or not 1 <= int(chosen) <= len(question.answers):
+        return None
+    answer = question.answers[int(chosen) - 1]
+    if not answer.value.endswith("="):
+        return answer.option, answer.value
+    rest = rest.strip() or screen.ask(f"  {answer.words}: ").strip()
+    return (answer.option, answer.value.replace("=,", f"={rest},") + rest) if rest else None
 
 
 def case_of(option: str, text: str, words: Vocabulary) -> dict[str, Value]:
     """The axes and values that an option gives. Raises UserError."""
+    return _case(option, _pairs(option, text), words)
+
+
+def _case(option: str, pairs: Mapping[str, str], words: Vocabulary) -> dict[str, Value]:
     case: dict[str, Value] = {}
-    for axis, value in _pairs(option, text).items():
+    for axis, value in pairs.items():
         try:
             words.known_axis(axis)
             case[axis] = int(value) if words.axes[axis].is_number and value.isdigit() else value
@@ -90,7 +188,9 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
     assumed = dict.fromkeys(text for table in adoption.tables for text in table.assumed)
     if assumed:
         screen.say(f"not said by the tables, and assumed: {', '.join(assumed)}")
-    screen.say(f"{mapped} of {total} numbers are cases here")
+    joined = adoption.joined()
+    more = f"; {joined} of them stand in several rows of one case, as readings of one number" if joined else ""
+    screen.say(f"{mapped} of {total} numbers are cases here{more}")
     reasons: dict[str, list[tuple[str, int]]] = {}
     for (why, what), count in refused.most_common():
         reasons.setdefault(why, []).append((what, count))
@@ -98,9 +198,16 @@ def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:
     for why, whats in reasons.items():
         shown = whats if whole else whats[:_EXAMPLES]
         more = f" and {len(whats) - len(shown)} more (--all shows them)" if whats[len(shown) :] else ""
-        rows.append((sum(count for _, count in whats), why, ", ".join(what for what, _ in shown) + more))
+        near = {what: near_names(what) if why == MODEL else [] for what, _ in shown}
+        texts = [f"{what} (as {names[0]}?)" if names else what for what, names in near.items()]
+        rows.append((sum(count for _, count in whats), why, ", ".join(texts) + more))
     _table(screen, "Not cases here", ("numbers", "because of", "such as"), rows, whole)
     words = chain.session.words
+    asked = [
+        (each.numbers, each.where, each.said, " | ".join(answer.typed for answer in each.answers))
+        for each in open_questions(adoption, words)
+    ]
+    _table(screen, "Open questions", ("numbers", "of", "question", "answers"), asked, whole)
     printed = map(as_printed, adoption.tables)
     doubted = show_doubts(chain.session, adoption.name, adoption.numbers(words), adoption.hardware(), whole, printed)
     for text in adoption.contradictions:

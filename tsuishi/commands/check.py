@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from tsuishi.adopt import written
 from tsuishi.adopt.adoption import Adoption
+from tsuishi.adopt.hardware_names import kind_of_hardware
 from tsuishi.adopt.picking import nearest_below, numbers_of_source, numbers_of_tables, pick, refused_in
 from tsuishi.adopt.table_files import shown
 from tsuishi.base import exclusion, home
@@ -21,7 +22,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, report_runs, run_suite
-from tsuishi.commands.adopting import adopted
+from tsuishi.commands.adopting import adopted, questions_about
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.executors import executor_of
 from tsuishi.commands.options import Options
@@ -93,9 +94,16 @@ def find_number(chain: Chain) -> Found:
         number = _above_zero(pick(numbers, row, column, ()))
         doubt = _doubt(session, number, source.numbers, source.hardware)
         return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, source=given)
-    adoption = adopted(chain, name)
+    adoption = adopted(chain, name, row)
     numbers = numbers_of_tables(adoption, session.words.axes)
-    number = _above_zero(pick(numbers, row, column, refused_in(adoption)))
+    try:
+        number = _above_zero(pick(numbers, row, column, refused_in(adoption)))
+    except UserError as error:
+        asked = questions_about(adoption, session.words, row)
+        if not asked or " --" in str(error).replace(f"--row {row}", ""):
+            raise
+        answers = " or ".join(answer.typed for answer in asked[0].answers)
+        raise UserError(f"{error}; {asked[0].where}: {asked[0].said} {answers}") from error
     doubt = _doubt(session, number, adoption.numbers(session.words), adoption.hardware())
     _leave_out_others(adoption, number)
     return Found(number, doubt, _on_its_accelerator(session, number), name, numbers, adoption=adoption)
@@ -132,7 +140,8 @@ def check(chain: Chain) -> None:
     found = find_number(chain)
     number, nearest = found.number, nearest_environments(found)
     inner, suite = prepare(chain, found)
-    say(f"printed: {number.text} ({number.column}), {number.case}; the check is in {inner.root}")
+    beside = f"; not read, beside it: {number.beside}" if number.beside else ""
+    say(f"printed: {number.text} ({number.column}), {number.case}{beside}; the check is in {inner.root}")
     tried = nearest[: 1 if session.choice.environments else _TRIED]
     for environment in tried:
         say(f"measured in {environment.name}: {checked.nearness(number, environment)}")
@@ -278,7 +287,7 @@ def write_cases(source: Path, target: Path, cases: Iterable[tuple[Case, Group]])
 
 def _on_its_accelerator(session: Session, number: CheckableNumber) -> Session:
     """The session, which computes on the CPU where the printed number is of one and no accelerator is named."""
-    of_cpu = number.hardware.startswith("CPU") and session.choice.accelerator == "auto"
+    of_cpu = kind_of_hardware(number.hardware) == "cpu" and session.choice.accelerator == "auto"
     return replace(session, choice=replace(session.choice, accelerator="cpu")) if of_cpu else session
 
 

@@ -1,0 +1,364 @@
+"""Kinds of tables as people publish them, whose numbers were once read as other numbers (forms of public pages)."""
+
+from typing import Any
+
+import pytest
+
+from tests.adopt.test_columns import adopted, case, numbers, taken
+from tests.words import WORDS
+from tsuishi.adopt.open_questions import open_questions
+from tsuishi.specs.zoo_names import near_names
+
+
+def read(text: str, name: str = "table.md", **said: Any) -> list[tuple[Any, ...]]:
+    """(axes, value, hardware) of each number."""
+    return [(axes, value, hardware) for axes, _, value, hardware in numbers(adopted(text, name, **said))]
+
+
+def values(text: str, name: str = "table.md", **said: Any) -> list[float]:
+    return [number[1] for number in read(text, name, **said)]
+
+
+HEAD = "# PyTorch training, fp32, Titan V\n\n"
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["power limit (W)", "num_workers", "prefetch", "clock (MHz)", "dropout rate", "RAM (GB)", "pages", "cooling"],
+)
+def test_rows_that_differ_in_a_column_of_settings_are_no_readings_of_one_number(column: str) -> None:
+    text = f"model,batch,{column},img/s\nresnet18,8,100,30\nresnet18,8,200,41\nvgg16,8,200,9\n"
+    found = adopted(text, "titan_v_train.csv")
+    assert found.refused() == {("column", column): 2}
+    assert [value for _, _, value, _ in numbers(found)] == [9]
+    given = adopted(text, "titan_v_train.csv", columns={column: "nothing"})
+    assert (given.mapped(), given.joined()) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        ("run", "0 1"),
+        ("trial #", "1 2"),
+        ("", "0 1"),
+        ("seed", "7 9"),
+        ("peak memory (GB)", "3.1 3.2"),
+        ("loss", "2.1 2.2"),
+        ("label", "fp32_bs8_r1 fp32_bs8_r2"),
+        ("timestamp", "1763152739 1763152814"),
+    ],
+)
+def test_rows_that_differ_in_a_counter_or_another_result_are_readings(column: str, cells: str) -> None:
+    first, second = cells.split()
+    text = f"{column},model,batch,img/s\n{first},resnet18,8,30\n{second},resnet18,8,41\n"
+    found = adopted(text, "titan_v_train.csv")
+    assert (found.mapped(), found.joined()) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "header", ["world size", "# of GPUs", "ngpu", "num_gpus", "Ranks", "GPU count", "n_devices", "Cards"]
+)
+def test_headers_of_counts_of_devices(header: str) -> None:
+    text = f"model,batch,{header},img/s\nresnet18,64,1,30\nresnet18,64,2,58\n"
+    assert [axes.get("devices", 1) for axes, *_ in read(text, "titan_v_train.csv")] == [1, 2]
+
+
+def test_devices_and_batches_for_each_node_and_device() -> None:
+    text = "node_num,gpu_num_per_node,batch_size_per_device,samples/s\n1,4,32,100\n2,4,32,190\n"
+    found = read(text, "train.csv", case={"model": "resnet18"}, framework="torch")
+    sizes = [(axes.get("nodes", 1), axes["devices"], axes["batch_size"]) for axes, *_ in found]
+    assert sizes == [(1, 4, 128), (2, 8, 256)]
+
+
+@pytest.mark.parametrize("cell", ["4x A100", "4 x A100", "A100 x4", "A100 × 4", "A100 (4 GPUs)", "4xA100"])
+def test_a_count_in_the_name_of_hardware_is_of_devices(cell: str) -> None:
+    found = read(f"model,batch,GPU,img/s\nresnet18,8,A100,30\nresnet18,8,{cell},100\n", "train.csv", framework="torch")
+    assert [(axes.get("devices", 1), axes.get("strategy", "none"), hardware) for axes, _, hardware in found] == [
+        (1, "none", "a100"),
+        (4, "data_parallel", "a100"),
+    ]
+    assert values("model,batch,GPU,img/s\nresnet18,8,3090,30\nresnet18,8,RTX 3090,41\n", "train.csv") == [30, 41]
+
+
+@pytest.mark.parametrize(
+    ("variant", "axis", "value"),
+    [
+        ("AMP", "precision", "amp_fp16"),
+        ("compiled", "execution", "compiled"),
+        ("channels_last", "layout", "channels_last"),
+    ],
+)
+def test_a_column_beside_that_of_a_variant_is_as_usual(variant: str, axis: str, value: str) -> None:
+    found = read(f"model,batch,img/s,{variant} img/s\nvgg16,8,40,61\n", "titan_v_train.csv")
+    assert [(each.get(axis), number) for each, number, _ in found] in (
+        [("fp32", 40), (value, 61)],
+        [(None, 40), (value, 61)],
+    )
+
+
+def test_a_column_of_a_runtime_that_no_case_has_refuses_itself_alone() -> None:
+    text = HEAD + "| Model | batch | img/s | img/s (TensorRT) |\n|--|--|--|--|\n| VGG16 | 8 | 40 | 161 |\n"
+    found = adopted(text)
+    assert [value for _, _, value, _ in numbers(found)] == [40]
+    assert found.refused() == {("execution", "TensorRT"): 1}
+
+
+@pytest.mark.parametrize(
+    ("heading", "precision"),
+    [
+        ("Training on a single GPU with mixed precision", "amp_fp16"),
+        ("Training: half of the images, double the batch", "fp32"),
+        ("Training without AMP", "fp32"),
+        ("Training, no mixed precision", "fp32"),
+        ("Training, AMP disabled", "fp32"),
+        ("Half precision training", "fp16"),
+        ("Training (half)", "fp16"),
+        ("A float in a river: training", "fp32"),
+    ],
+)
+def test_everyday_words_are_settings_in_their_context_alone_and_a_negation_counts(heading: str, precision: str) -> None:
+    found = read(f"# {heading}\n\n| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | 40 |\n")
+    assert [axes["precision"] for axes, *_ in found] == [precision]
+
+
+def test_two_values_of_one_axis_in_a_heading_are_asked_for() -> None:
+    found = adopted(
+        "# FP32 and mixed precision training\n\n| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | 40 |\n"
+    )
+    assert found.mapped() == 0
+    (question,) = open_questions(found, WORDS)
+    assert question.text == "which precision is 'FP32 or mixed precision'?"
+    assert '--set "precision=amp_fp16"' in [answer.typed for answer in question.answers]
+
+
+@pytest.mark.parametrize(
+    ("heading", "hardware"),
+    [
+        ("- **GTX 1080 > Maxwell Titan X**: 1.1 times", "unnamed-hardware"),
+        ("A100 vs V100", "unnamed-hardware"),
+        ("Training, PyTorch, V100, fp32", "v100"),
+        ("Results on an A100 (batch size 8)", "a100"),
+        ("With Intel Neural Compressor", "unnamed-hardware"),
+        ("Intel(R) Xeon(R) Gold 6248", "intel-xeon-gold-6248"),
+    ],
+)
+def test_hardware_is_a_name_and_no_sentence_and_two_cards_name_none(heading: str, hardware: str) -> None:
+    text = f"# Training\n\n{heading}\n\n| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | 40 |\n"
+    assert [each for *_, each in read(text)] == [hardware]
+
+
+@pytest.mark.parametrize("data", ["CIFAR-10", "CIFAR100", "MNIST", "SVHN"])
+def test_images_of_small_data_sets_are_asked_for(data: str) -> None:
+    found = adopted(f"# Training on {data}\n\n| Model | batch | img/s |\n|--|--|--|\n| ResNet-18 | 8 | 40 |\n")
+    assert found.mapped() == 0
+    (question,) = open_questions(found, WORDS)
+    assert [answer.typed for answer in question.answers] == ['--set "image_size=..."']
+    given = read(
+        f"# Training on {data}\n\n| Model | batch | img/s |\n|--|--|--|\n| ResNet-18 | 8 | 40 |\n",
+        case={"image_size": 32},
+    )
+    assert [axes["image_size"] for axes, *_ in given] == [32]
+
+
+HTML = "<h1>Training, Titan V</h1><table><tr><th>Model</th><th>batch</th><th>img/s</th></tr>"
+HTML += "<tr><td>VGG16</td><td>8</td><td>{}</td></tr></table>"
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("412<sup>1</sup>", [412]),
+        ("412<sup>(a)</sup>", [412]),
+        ("412<sub>†</sub>", [412]),
+        ("<s>78</s> 81", [81]),
+        ("<del>78</del>81", [81]),
+        ("41<br>39", []),
+        ("<p>41</p><p>39</p>", []),
+        ("1.2×10<sup>3</sup>", []),
+        ("10<sup>6</sup>", []),
+        ("<b>41</b>", [41]),
+    ],
+)
+def test_texts_of_one_cell_that_html_keeps_apart_are_no_one_number(cell: str, found: list[float]) -> None:
+    assert values(HTML.format(cell), "t.html") == found
+    page = "# Training, Titan V\n\n| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | " + cell + " |\n"
+    assert values(page) == found
+
+
+def test_struck_text_of_markdown_and_a_line_end_within_quotes() -> None:
+    assert values(f"{HEAD}| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | ~~78~~ 81 |\n") == [81]
+    assert values('model,batch,img/s\nvgg16,8,"41\n39"\nresnet18,8,7\n', "titan_v_train.csv") == [7]
+
+
+def test_a_line_break_in_a_header_parts_words() -> None:
+    headers = "Model | Latency(ms)<br>bs=1 | Latency(ms)<br>bs=4 | Speed<br><sup>TensorRT V100<br>(ms)"
+    text = f"{HEAD}| {headers} |\n|--|--|--|--|\n"
+    found = adopted(text + "| VGG16 | 3 | 9 | 1 |\n", case={"mode": "inference"})
+    assert [(axes["batch_size"], value) for axes, _, value, _ in numbers(found)] == [(1, 0.003), (4, 0.009)]
+    assert ("execution", "TensorRT") in found.refused() or (
+        "batch_size",
+        "said of other columns alone",
+    ) in found.refused()
+
+
+def test_a_unit_in_a_column_of_its_own_is_of_its_row() -> None:
+    text = '[{"name": "vgg16", "batch": 8, "real_time": 41.2, "cpu_time": 3, "time_unit": "ms"},'
+    text += '{"name": "resnet18", "batch": 8, "real_time": 17250, "cpu_time": 5, "time_unit": "us"}]'
+    assert values(text, "titan_v_train.json") == [pytest.approx(0.0412), pytest.approx(0.01725)]
+    text = "model,batch,Result,Units\nvgg16,8,30,Samples/s\nresnet18,8,90,Samples/s\nresnet18,1,2.5,Latency (ms)\n"
+    found = adopted(text, "titan_v_train.csv")
+    assert [value for _, _, value, _ in numbers(found)] == [30, 90]
+    assert found.refused() == {("unit", "2.5 Latency (ms)"): 1}
+    assert values("model,batch,time\n,,(ms)\nvgg16,8,30\n", "titan_v_train.csv") == [0.03]
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("model;batch;img/s\nvgg16;8;1.234\nresnet18;8;2.345\n", 2),
+        ("model,batch,img/s\nvgg16,8,1.234\nresnet18,8,987\n", 1),
+        ('model,batch,img/s,ms\nvgg16,8,"1.234","66,7"\nresnet18,8,12.5,"1,5"\n', 1),
+        ("model,batch,img/s\nvgg16,8,1.234\nresnet18,8,2.345\n", 0),
+        ('model,batch,img/s\nvgg16,8,"1,234"\nresnet18,8,987\n', 0),
+        ("model;batch;img/s\nvgg16;8;1.234,5\nresnet18;8;987\n", 0),
+    ],
+)
+def test_a_number_of_two_readings_is_asked_for(text: str, refused: int) -> None:
+    found = adopted(text, "titan_v_train.csv")
+    assert sum(count for (why, _), count in found.refused().items() if why == "two readings") == refused
+    asked = [answer.typed for each in open_questions(found, WORDS) for answer in each.answers]
+    assert ('--decimal ","' in asked) is (refused > 0)
+    given = adopted(text, "titan_v_train.csv", decimal=",")
+    assert not any(why == "two readings" for why, _ in given.refused())
+
+
+@pytest.mark.parametrize(
+    "cell", ["OpenVINO 2024.1", "TensorRT 8.6", "onnxruntime", "ONNX Runtime 1.17", "Caffe2", "ncnn"]
+)
+def test_a_runtime_that_no_case_has_refuses_its_rows(cell: str) -> None:
+    alone = adopted(
+        f"model,batch,backend,img/s\nvgg16,8,{cell},30\nresnet18,8,{cell},90\n", "infer.csv", framework="torch"
+    )
+    beside = adopted(f"model,batch,backend,img/s\nvgg16,8,{cell},30\nvgg16,8,PyTorch,20\n", "infer.csv")
+    assert [value for _, _, value, _ in numbers(beside)] == [20]
+    assert alone.mapped() == 0 or cell == "Caffe2"  # a person says another framework
+
+
+def test_frameworks_of_rows_and_of_columns_are_those_of_their_numbers() -> None:
+    text = "Framework,batch,VGG16 (ms)\nMXNet 1.5,8,81\nTensorFlow,8,88\nNeon,8,70\n"
+    (table,) = adopted(text, "titan_v_train.csv").tables
+    assert [(each.framework, each.value) for each in table.reading.numbers] == [("mxnet", 0.081), ("tensorflow", 0.088)]
+    text = "| Model | yours | pytorch (me) | tf (me) |\n|--|--|--|--|\n| VGG16 | 62 | 113 | 169 |\n"
+    (table,) = adopted(
+        text, case={"batch_size": 8}, columns=dict.fromkeys(("yours", "pytorch (me)", "tf (me)"), "ms")
+    ).tables
+    assert [each.framework for each in table.reading.numbers] == ["", "torch", "tensorflow"]
+    twice = text.replace("pytorch (me)", "mine").replace("tf (me)", "hers")
+    found = adopted(twice, case={"batch_size": 8}, columns=dict.fromkeys(("yours", "mine", "hers"), "ms"))
+    assert found.refused() == {("column", "yours beside mine beside hers"): 3}
+    lua = adopted("# All benchmarks were run in Torch\n\n| Model | batch | ms |\n|--|--|--|\n| VGG16 | 8 | 3 |\n")
+    assert lua.refused() == {("table", "framework torch7 (no case here)"): 1}
+
+
+def test_what_is_said_of_one_table_and_tables_of_other_quantities() -> None:
+    text = """# Titan V (12GiB memory)
+
+## Scoring, images/sec
+
+- GPU: Titan V (12GiB memory)
+
+| Batch | VGG16 |
+|--|--|
+| 8 | 205 |
+
+## Memory usage (MiB)
+
+| Batch | VGG16 |
+|--|--|
+| 8 | 1024 |
+
+## Training
+
+| Batch | VGG16 |
+|--|--|
+| 8 | 35 |
+"""
+    plain = [(axes["mode"], value) for axes, value, _ in read(text)]
+    assert plain == [("inference", 205)]
+    asked = {
+        question.where: [each.typed for each in question.answers] for question in open_questions(adopted(text), WORDS)
+    }
+    assert '--columns "3:all=images/s"' in asked["table 3"]
+    both = read(text, columns={"all": "images/s"})
+    assert [(axes["mode"], value) for axes, value, _ in both] == [("inference", 205), ("training", 35)]
+
+
+def test_names_of_libraries_as_people_write_them_and_yes_or_no_under_a_setting() -> None:
+    names = (
+        "VGG-19",
+        "DenseNet-121",
+        "MobileNetV3-Large",
+        "EfficientNet-B0",
+        "Inception-v3",
+        "ViT-B/16",
+        "AlexNet",
+        "ResNeXt-50",
+    )
+    rows = "".join(f"| {name} | 8 | True | 1{index} |\n" for index, name in enumerate(names))
+    found = adopted(
+        f"{HEAD.replace(', fp32', '')}| Network | bs | AMP | ms |\n|--|--|--|--|\n{rows}| VGG-19 | 8 | False | 40 |\n"
+    )
+    assert {axes["model"] for axes, *_ in numbers(found)} == {
+        f"torchvision:{name}"
+        for name in (
+            "vgg19",
+            "densenet121",
+            "mobilenet_v3_large",
+            "efficientnet_b0",
+            "inception_v3",
+            "vit_b_16",
+            "alexnet",
+        )
+    }
+    assert {axes["precision"] for axes, *_ in numbers(found)} == {"amp_fp16", "fp32"}
+    assert near_names("ResNeXt-50")[-1] == "torchvision:resnext50_32x4d"
+
+
+def test_units_and_batches_that_a_paragraph_says_and_what_stands_below_a_table() -> None:
+    page = "# Benchmark (VGG16)\n\nTraining times in milliseconds per minibatch; minibatch size is 16.\n\n"
+    table = "| Framework | V100 | K80 |\n|--|--|--|\n| MXNet | 81 | 1247 |\n"
+    found = adopted(page + table)
+    of = case("training", 16, model="vgg16")
+    assert numbers(found) == [(of, "step_s", 0.081, "v100"), (of, "step_s", 1.247, "k80")]
+    assert "batch_size = 16" in found.tables[0].assumed
+    below = adopted(page + table + "\nWith TensorRT 8 for all of them.\n")
+    assert below.refused() == {("table", "execution TensorRT, below the table (no case here)"): 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.csv", "sep=;\nmodel;batch;img/s\nvgg16;8;40,5\n"),
+        ("t.jsonl", '{"model": "vgg16", "batch": 8, "img/s": 40.5}\n{"model": "vgg16", "batch": 9, "img/s": 41}\n'),
+        ("t.json", '{"model": "vgg16", "batch": 8, "img/s": 40.5}'),
+        ("t.csv", "Results of the lab\n\nmodel,batch,img/s\nvgg16,8,40.5\n"),
+        ("t.csv", "# Titan V\nmodel,batch,img/s\nvgg16,8,40.5\n"),
+    ],
+)
+def test_forms_of_files(name: str, text: str) -> None:
+    assert values(text, name)[0] == 40.5
+
+
+def test_lines_of_words_inside_of_a_table_are_of_the_rows_below() -> None:
+    rows = "| **FP32** | | |\n| VGG16 | 8 | 40 |\n| **Mixed** | | |\n| VGG16 | 8 | 61 |\n"
+    text = f"# Training\n\n| Model | batch | img/s |\n|--|--|--|\n{rows}"
+    assert [(axes["precision"], value) for axes, value, _ in read(text)] == [("fp32", 40), ("amp_fp16", 61)]
+    other = adopted(text.replace("**FP32**", "**Rack 1**").replace("**Mixed**", "**Rack 2**"))
+    assert other.refused() == {("column", "(section)"): 2}
+    assert taken(other)["(section)"] == "not read"
+
+
+def test_a_column_headed_cpu_is_of_a_cpu_and_a_bare_ms_is_a_unit() -> None:
+    text = "| Network | batch | CPU | TITAN-X GPU |\n|--|--|--|--|\n| ResNet-50 | 1 | 544 ms | 18 ms |\n"
+    assert [hardware for *_, hardware in read(text)] == ["cpu", "titan-x"]
+    assert values("| Network | batch | ms |\n|--|--|--|\n| ResNet-50 | 1 | 544 |\n") == [0.544]
