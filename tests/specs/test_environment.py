@@ -96,7 +96,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "accelerators =",
             "accelerator =",
             "tiny.toml: unknown key 'accelerator'; did you mean 'accelerators'? known here: name, title, description, "
-            "framework, accelerators, machine, default, origins, redistribution, cuda, python, base, packages, "
+            "lacks, framework, accelerators, machine, default, origins, redistribution, cuda, python, base, packages, "
             "requires, "
             "promises, indexes, urls, apt, libraries, family, released, as_of, expect, pins, debs, engine (and 1 more)",
         ),

@@ -21,7 +21,8 @@ class CheckableNumber:
 
     words: the cells that say its case (of a source, numbers as axis=value), and its hardware. uploads: of a median of
     results that people sent in, their percentiles, in its unit. software: the releases that its table or source says,
-    by name. assumed: the axes whose values its table or source does not say.
+    by name. assumed: the axes whose values its table or source does not say. beside: words of its row in columns that
+    nobody reads.
     """
 
     cells: tuple[str, ...]
@@ -38,6 +39,7 @@ class CheckableNumber:
     software: dict[str, str]
     uploads: tuple[float, ...] = ()
     assumed: frozenset[str] = frozenset()
+    beside: str = ""
 
     @property
     def case(self) -> str:

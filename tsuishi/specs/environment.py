@@ -93,11 +93,13 @@ class ExpectedCosts(toml.Spec):
 class Environment(toml.Spec):
     """A pinned framework stack, as images/<name>.toml describes it. `pins` are those of its lock; `host` has none."""
 
-    prose = frozenset({"description", "origins"})
+    prose = frozenset({"description", "origins", "lacks"})
 
     name: toml.Name
     title: str
     description: str = ""
+    # What its build has not, and other builds of the release have, as their numbers show: `check` says it.
+    lacks: str = ""
     framework: Framework
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
     # The machines on which the packages of its lock run.

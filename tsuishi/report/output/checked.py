@@ -23,6 +23,8 @@ from tsuishi.specs.questions import ALIKE
 from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.verdicts.evidence import evidence_of
 
+# Axes whose value changes a number, and which tables often leave unsaid.
+_TOLD = ("mode", "precision", "layout", "execution")
 # Words of a device's name that tables leave out, and words behind a name that make it the name of another device.
 _MAKERS = frozenset({"nvidia", "geforce", "tesla", "quadro", "amd", "intel", "r", "tm", "core", "cpu"})
 _VARIANTS = "ti|super|laptop|mobile|max|d|xt|xtx"
@@ -39,7 +41,12 @@ def lines_of_check(
         case = case_text(dict(number.axes))
     shown = amount(number.value, unit)
     converted = "" if number_in(number.text) == number.value else f", which is {shown}"
-    printed = f"{number.text} ({number.column}){converted}: {case}, on {number.hardware}; {number.place}"
+    assumed = [axis for axis in _TOLD if axis in number.assumed]
+    unsaid = f" ({', '.join(assumed)} not said by the table, and assumed)" if assumed else ""
+    beside = f"; not read, beside it: {number.beside}" if number.beside else ""
+    printed = (
+        f"{number.text} ({number.column}){converted}: {case}{unsaid}, on {number.hardware}{beside}; {number.place}"
+    )
     said = {"printed": f"{printed}. In doubt: {doubt}" if doubt else printed}
     if found:
         first, *others = found
@@ -114,6 +121,7 @@ def nearness(number: CheckableNumber, environment: Environment) -> str:
     if not environment.pinned:
         return "an interpreter of this machine"
     ours = f"{environment.framework} {environment.release}"
+    ours += f" without {environment.lacks}" if environment.lacks else ""
     if not number.release:
         return f"{ours} (printed: no release)"
     if number.framework and number.framework != environment.framework:
