@@ -5,6 +5,7 @@ suites/axes.toml and suites/quantities.toml describe those of all suites. The fi
 """
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -43,6 +44,18 @@ class NetworkFacts:
     image_size: int
     # Of an image's forward pass; 0 where the file does not say it.
     multiply_adds: int = 0
+
+
+# The layers of a network's file, and the values that each may have (suites/workloads/common/networks.py).
+_LAYERS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("norm", "relu", "relu6", "global_average_pool", "flatten"), frozenset[str]()),
+    "conv": frozenset({"size", "stride", "bias"}),
+    "depthwise": frozenset({"stride", "bias"}),
+    "average_pool": frozenset[str](),
+    "max_pool": frozenset({"stride"}),
+    "dense": frozenset[str](),
+    "residual": frozenset({"shortcut"}),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,13 +272,29 @@ def _brought(path: Path, axes: "_Collected[Axis]", quantities: "_Collected[Quant
 
 
 def _facts(path: Path) -> NetworkFacts:
-    """The facts of a network. Raises UserError where its file has none; the workload checks its layers."""
+    """The facts of a network. Raises UserError where its file has none, and for a layer that no framework builds."""
     described = read_json(path)
+    for layer in _layers(described.get("layers")):
+        values = {layer} if isinstance(layer, str) else {*layer}
+        kind = next((each for each in _LAYERS if each in values), "")
+        if not kind or (wrong := values - {kind} - _LAYERS[kind]):
+            what = f"unknown {min(wrong)!r}" if kind else "unknown layer"
+            raise UserError(f"{path}: {what} in {json.dumps(layer)}; layers: {', '.join(_LAYERS)}")
     shape, parameters = described.get("shape"), described.get("parameters")
     if not (isinstance(shape, list) and shape and isinstance(shape[0], int) and isinstance(parameters, int)):
         raise UserError(f"{path}: give shape = [height, width, channels], and the number of parameters")
     multiply_adds = described.get("multiply_adds")
     return NetworkFacts(parameters, shape[0], multiply_adds if isinstance(multiply_adds, int) else 0)
+
+
+def _layers(described: Any) -> Iterator[Any]:
+    """Every layer of a network's description, those of repetitions and branches too."""
+    for layer in described if isinstance(described, list) else ():
+        inner = [layer.get(key) for key in ("layers", "residual", "shortcut")] if isinstance(layer, dict) else []
+        if isinstance(layer, str) or (isinstance(layer, dict) and layer and "times" not in layer):
+            yield layer
+        for each in inner:
+            yield from _layers(each)
 
 
 def _with_networks(tables: Mapping[str, Any], networks: Iterable[str]) -> dict[str, Any]:
