@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from tests.job import ENTERED, invoke
 from tests.reports import KEPT_IN
+from tsuishi.base.checkout import ROOT
 
 # How long an example takes says what else this machine does.
 settings.register_profile("tsuishi", deadline=None)
@@ -24,6 +25,8 @@ settings.load_profile("tsuishi")
 
 # Processes of tsuishi have to find it without what a shell says of where modules are.
 os.environ.pop("PYTHONPATH", None)
+# `./invoke test` names its own tree to the processes that it starts.
+os.environ.pop(ROOT, None)
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
