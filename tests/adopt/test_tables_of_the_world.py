@@ -362,3 +362,68 @@ def test_a_column_headed_cpu_is_of_a_cpu_and_a_bare_ms_is_a_unit() -> None:
     text = "| Network | batch | CPU | TITAN-X GPU |\n|--|--|--|--|\n| ResNet-50 | 1 | 544 ms | 18 ms |\n"
     assert [hardware for *_, hardware in read(text)] == ["cpu", "titan-x"]
     assert values("| Network | batch | ms |\n|--|--|--|\n| ResNet-50 | 1 | 544 |\n") == [0.544]
+
+
+TABLE = "| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | 40 |\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        ("t.md", f"# Training\n\n**V100, AMP**\n\n{TABLE}"),
+        ("t.md", f"# Training\n\n> measured with AMP on a V100\n\n{TABLE}"),
+        ("t.md", f"<details><summary>V100 training, AMP</summary>\n\n{TABLE}\n</details>\n"),
+        ("t.md", f"# Training\n\n- GPU: V100\n- Precision: AMP\n\n{TABLE}"),
+        (
+            "t.html",
+            "<h1>Training</h1><table><caption>V100, AMP</caption><tr><th>Model<th>batch<th>img/s"
+            "<tr><td>VGG16<td>8<td>40</table>",
+        ),
+        (
+            "t.json",
+            '{"gpu": "V100", "type": "AMP", "mode": "training", "of": [{"model": "vgg16", "bs": 8, "img/s": 40}]}',
+        ),
+        ("t.json", '{"results": {"vgg16": {"bs": 8, "img/s": 40}}, "meta": {"gpu": "V100", "mode": "AMP training"}}'),
+    ],
+)
+def test_what_stands_beside_a_table_is_said_of_it(name: str, page: str) -> None:
+    assert read(page, name) == [(case("training", 8, "amp_fp16", model="vgg16"), 40, "v100")]
+
+
+@pytest.mark.parametrize(
+    ("said", "devices", "batch"),
+    [
+        ("- GPUs: 8\n- Batch size: 256", 8, 256),
+        ("All experiments use a batch size of 32 per GPU and 8 GPUs.", 8, 256),
+        (
+            "All experiments use a batch size of 32 on one card, of the eight that there are, and none of the others.",
+            1,
+            32,
+        ),
+    ],
+)
+def test_counts_beside_a_table(said: str, devices: int, batch: int) -> None:
+    (found,) = read(f"# Training (V100)\n\n{said}\n\n| Model | img/s |\n|--|--|\n| VGG16 | 40 |\n")
+    assert (found[0].get("devices", 1), found[0]["batch_size"]) == (devices, batch)
+
+
+@pytest.mark.parametrize(
+    "headers", ["eager img/s,torch.compile img/s", "w/o compile (img/s),w/ compile (img/s)", "img/s,img/s (compiled)"]
+)
+def test_a_column_with_compilation_and_one_without(headers: str) -> None:
+    found = read(f"model,batch,{headers}\nvgg16,8,40,60\n", "titan_v_train.csv")
+    assert [(axes.get("execution", "native"), value) for axes, value, _ in found] == [("native", 40), ("compiled", 60)]
+
+
+def test_a_speed_up_is_no_speed_and_nodes_have_a_device_each() -> None:
+    rows = "vgg16,8,40,80 (2.0x)\nvgg16,16,1x,2x\n"
+    found = adopted(f"model,batch,V100,A100\n{rows}", "train.csv", columns={"all": "images/s"})
+    assert [value for _, _, value, _ in numbers(found)] == [40, 80]
+    assert found.refused() == {("unit", "1x"): 1, ("unit", "2x"): 1}
+    found = adopted("model,batch,nodes,img/s\nvgg16,8,1,40\nvgg16,8,2,70\n", "titan_v_train.csv")
+    assert found.refused() == {("devices", "1 on 2 nodes"): 1}
+
+
+def test_version_one_and_a_half_of_resnet_is_the_usual_one() -> None:
+    rows = "ResNet50 v1.5,8,40\nResNet50 v2,8,50\nResNet-50 x2,8,60\nWide ResNet-50,8,70\nAlexnet(*16),8,80\n"
+    assert values(f"model,batch,img/s\n{rows}", "titan_v_train.csv", framework="torch") == [40]

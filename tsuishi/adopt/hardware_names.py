@@ -18,7 +18,7 @@ _MAKERS = re.compile(r"nvidia|amd|intel|apple|google|arm", re.IGNORECASE)
 _OF_HARDWARE = re.compile(
     rf"{_MAKERS.pattern}|geforce|tesla|quadro|titan|rtx|gtx|radeon|rx|arc|xeon|gold|silver|platinum|ryzen|epyc|core|ti|super"
     r"|threadripper|aws|ec2|x?large|metal|maxwell|pascal|volta|turing|ampere|hopper|kepler|lovelace|blackwell|xp|xt|xtx|pcie|sxm|nvl|max|pro|jetson|nano|xavier|orin|agx|dgx|station|tpu|cortex|raspberry|pi|graviton"
-    r"|cpu|nx|ada|hgx|laptop|mobile|ultra|mini|generation|[vxz]|\w*\d\w*",
+    r"|cpu|nx|ada|hgx|laptop|mobile|ultra|mini|generation|[vxz]|(?!fp\d|bf16|tf32|int[48]|bs\d)\w*\d\w*",
     re.IGNORECASE,
 )
 # Signs of trade, which are no part of a name; and those that end a name in a heading.

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tsuishi.adopt.hardware_names import MOST_WORDS, hardware_in
-from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, framework_words
-from tsuishi.specs.case import BATCH_SIZE, MODEL, Value
+from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, count_in, framework_words
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.data_sheets import DataSheet
 
 _PER_DEVICE = re.compile(
@@ -85,13 +85,13 @@ def _take_notes(found: NamedFacts, notes: Sequence[str], values: PrintedValues, 
     if not found.hardware and len(hardware) == 1 and not any(each.names_several for each in said):
         found.hardware = hardware.pop()
         found.evidence.append((found.hardware, "hardware, in a paragraph"))
-    for axis in (BATCH_SIZE, "mode", "precision", "execution"):
+    for axis in (BATCH_SIZE, DEVICES, "mode", "precision", "execution"):
         texts = {f"{axis} {each.case[axis]}" for each in said if axis in each.case}
         texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
         if len(texts) != 1 or " or " in "".join(texts):
             continue
         printed = texts.pop().removeprefix(f"{axis} ")
-        value = int(printed) if axis == BATCH_SIZE else values(axis, printed)
+        value = int(printed) if axis in COUNTS else values(axis, printed)
         if _take_value(found, axis, printed, value):
             found.by_sentence.add(axis)
             if axis == BATCH_SIZE:
@@ -104,12 +104,15 @@ def _take_facts(
 ) -> None:
     _take_hardware(found, text, sheets, is_name)
     spaced = re.sub(r"[_-]+", " ", text)
+    is_sentence = not is_name and len(text.split()) > MOST_WORDS
     for axis, pattern in COUNTS.items():
-        count = pattern.search(spaced)
-        if count and axis not in found.case and int(count[1]):
-            found.case[axis] = int(count[1])
-            found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(spaced[count.end() :]) is not None
-            found.evidence.append((count[0], f"{axis} = {count[1]}"))
+        counts = [*pattern.finditer(spaced)]
+        several = len({*map(count_in, counts)}) > 1 and is_sentence
+        if counts and not several and axis not in found.case and (count := int(count_in(counts[0]))):
+            found.case[axis] = count
+            behind = spaced[counts[0].end() :]
+            found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(behind) is not None
+            found.evidence.append((counts[0][0], f"{axis} = {count}"))
     for name, version in _RELEASES.items():
         for release in version.finditer(spaced):
             found.software.setdefault(name, _dotted(name, release[1]))
@@ -119,7 +122,6 @@ def _take_facts(
     said = values.within(text, is_name)[0]
     if network := values.network_in(text):
         said.setdefault(MODEL, network)
-    is_sentence = not is_name and len(text.split()) > MOST_WORDS
     for axis, printed in said.items():
         if _take_value(found, axis, printed, values(axis, printed)) and is_sentence:
             found.by_sentence.add(axis)

@@ -27,7 +27,8 @@ _UNIT_IN_BRACKETS = re.compile(rf"[(\[] ?{_UNITS_OF_TIME} ?[)\]]")  # before a c
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
     r"(?:/|\bper) ?(?:gpu|device|card)s?\b"
-    r"|\b(?:forward|backward|std|stdev|err|error|p\d\d|max|compile|load|loading|warm|first|speed-?up)\b"
+    r"|\b(?:forward|backward|std|stdev|err|error|p\d\d|max|load|loading|warm|first|speed-?up)\b"
+    r"|(?<!torch[. ])(?<!with )(?<!without )(?<!w/ )(?<!w/o )\bcompile\b"
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
 )
 # The time of a whole training or run; "training time (ms)" is of a step.
@@ -37,7 +38,10 @@ _WHOLE = re.compile(
 _OF_STEP = re.compile(r"\b(?:steps?|its?|iter(?:ation)?s?|batch(?:es)?|latency)\b")
 _EPOCH = re.compile(r"\bepochs?\b")
 # A part of a heading that is a unit and nothing else; and words of headings of other quantities.
-_UNIT_ALONE = rf"(?:[a-z ]+ in |(?:#|number) ?(?:of )?)?(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
+_UNIT_ALONE = (
+    r"(?:[a-z ]+ in |(?:#|number) ?(?:of )?|(?:(?:training|inference|throughput|speed|performance|results?|latency) )*)"
+    rf"(?:{_RATE.pattern}|fps|ms|msecs?|milliseconds?|s|secs?|seconds)"
+)
 _OTHER_QUANTITY = re.compile(
     r"\b(?:accuracy|top ?-?[15]|memory|param\w*|flops|gflops|power|watts?|price|cost|speed-?ups?|relative|normali[sz]ed"
     r"|size|energy|loss|error|efficiency)\b|[%$€]|\bg[i]?b\b"

@@ -15,7 +15,11 @@ NOT_HERE = "{} (no case here)"
 _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 COUNTS = {
-    DEVICES: re.compile(r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))", re.IGNORECASE),
+    DEVICES: re.compile(
+        r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))"
+        r"|\b(?:gpus|devices|gpu count|n gpus?) ?[:=] ?(\d{1,3})\b",
+        re.IGNORECASE,
+    ),
     BATCH_SIZE: re.compile(
         r"\b(?:(?:mini ?)?batch(?:es)?(?: ?sizes?)?|bs)(?: of| is| was| set to)?\W{0,3}(\d{1,15})\b"
         r"(?!\.\d| ?(?:to|and|,|or|/) ?\d)",
@@ -82,7 +86,9 @@ class PrintedValues:
             # "resnet50 (ms)": a unit stands behind the name. "ResNet-50 (FP16)" is of another axis, too.
             name, bracket, rest = re.match(r"([^(\[]*)([(\[]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
             behind = bracket and (self.within(rest)[0] or re.search(r"[x×*] ?\d", rest))  # a batch of 16 times as many
-            return self._models.get(plain(text)) or (None if behind else self._models.get(plain(name)))
+            usual = re.sub(r"[ _-]*\(?v1\.5\)?$", "", text)  # ResNet-50 v1.5 is what everybody builds
+            known = self._models.get(plain(text)) or self._models.get(plain(usual))
+            return known or (None if behind else self._models.get(plain(name)))
         if axis in self._values:
             return self._values[axis].get(plain(text)) or None
         number = re.fullmatch(
@@ -126,7 +132,7 @@ class PrintedValues:
         counts: dict[str, str] = {}
         for axis, pattern in _COUNTS_IN_HEADER.items():
             if axis in self._axes and (count := pattern.search(text.replace("_", " "))):
-                counts[axis] = count[1]
+                counts[axis] = count_in(count)
                 text = f"{text[: count.start()]} {text[count.end() :]}"
         case, left = self.within(text)
         return counts | case, left if case or not counts else " ".join(left.split())
@@ -241,8 +247,19 @@ class PrintedValues:
         return 1, ""
 
 
+def count_in(match: re.Match[str]) -> str:
+    """The digits of a match of `COUNTS`."""
+    return next(filter(None, match.groups()))
+
+
 def _tokens(text: str) -> list[str]:
-    return [token for token in re.split(r"[\s/,;:+&()\[\]_-]+", re.sub(r"\bw/o\b", "without", text.strip())) if token]
+    return [
+        token
+        for token in re.split(
+            r"[\s/,;:+&()\[\]_-]+", re.sub(r"\bw/(o\b)?", lambda of: f"with{'out' * bool(of[1])} ", text.strip())
+        )
+        if token
+    ]
 
 
 def _joined(tokens: Sequence[str]) -> bool:

@@ -39,6 +39,8 @@ _LONGEST_KEY = 1_000
 PERCENTILES = "percentiles of the uploads"
 # The header of the cells with their number.
 UPLOADS = "uploads"
+# Elements of text beside tables.
+_PARAGRAPHS = ("p", "pre", "summary", "figcaption")
 # A paragraph of so few words above a table is its heading.
 _MOST_WORDS = 8
 # Levels of headings, and an item of a list below them.
@@ -235,23 +237,37 @@ def _json(text: str) -> Any:
         return [json.loads(line) for line in lines]
 
 
-def _of_json(value: Any) -> Iterator[Grid]:
-    """The table of a list of objects, of objects by name, or of lists by column."""
-    if isinstance(value, Mapping) and value and all(map(_is_row, value.values())):
+def _of_json(value: Any, heading: tuple[str, ...] = ()) -> Iterator[Grid]:
+    """The table of a list of objects, of objects by name, or of lists by column; facts beside it are its heading."""
+    if isinstance(value, Mapping) and _are_rows(value.values()):
         value = [{"name": name, **each} for name, each in value.items()]
     if isinstance(value, Mapping) and value and all(map(_is_column, value.values())):
         value = [dict(zip(value, row, strict=False)) for row in zip(*value.values(), strict=False)]
     if isinstance(value, Mapping):
-        for each in value.values():
-            if isinstance(each, list | Mapping):
-                yield from _of_json(each)
+        facts = {name: each for name, each in value.items() if not isinstance(each, list) and _is_plain(each)}
+        above = (*heading, *(f"{key}: {text}" for key, text in _flat(facts).items() if text))
+        for name, each in value.items():
+            if name not in facts:
+                yield from _of_json(each, above)
     elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
         header: dict[str, str] = {}  # a key is one text in all rows
         flat = []
         for each in value:
             flat.append({header.setdefault(key, key): text for key, text in _flat(each).items()})
             _bound(len(flat) * len(header), len(header))
-        yield from _grid([[*header], *([each.get(key, "") for key in header] for each in flat)])
+        yield from _grid([[*header], *([each.get(key, "") for key in header] for each in flat)], heading=heading)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value has no table in it: a text, a number, or an object of these."""
+    inner = value.values() if isinstance(value, Mapping) else ()
+    return not any(isinstance(each, list | Mapping) for each in inner)
+
+
+def _are_rows(values: Iterable[Any]) -> bool:
+    """Whether values are the rows of a table by name: all of plain values, or none."""
+    each = list(values)
+    return bool(each) and all(map(_is_row, each)) and len({_is_plain(one) for one in each}) == 1
 
 
 def _is_row(value: Any) -> bool:
@@ -369,21 +385,21 @@ class _TableReader(HTMLParser):
             if tag != "li":
                 above = {level: notes for level, notes in self._introductions.items() if level < tag}
                 self._introductions, self._is_introduction = {**above, tag: []}, True
-        if tag in ("p", "pre", "li", "table"):
+        if tag in (*_PARAGRAPHS, "li", "table"):
             self._last_heading = ""
-        if tag in ("p", "pre") and self._rows is None and not self._items:
+        if tag == "caption" or (tag in _PARAGRAPHS and self._rows is None and not self._items):
             self._note = []
             self._remarks.append(self._note)
-            if tag == "p":
+            if tag != "pre":
                 self._notes.append(self._note)
-            if tag == "p" and self._is_introduction:
+            if tag != "pre" and self._is_introduction:
                 self._introductions[max(self._introductions)].append(self._note)
         self._items += tag == "li"
 
     def handle_endtag(self, tag: str) -> None:
         """End a heading, a cell, a row or a table."""
         self._items -= tag == "li" and self._items > 0
-        self._note = None if tag in ("p", "pre") else self._note
+        self._note = None if tag in (*_PARAGRAPHS, "caption") else self._note
         if tag in _HEADINGS and not self._items:
             self._heading = None
         self._struck -= tag in _STRUCK and self._struck > 0
@@ -415,9 +431,10 @@ class _TableReader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """A part of the text of a cell or a heading."""
-        for text in (self._heading, self._note):
-            if text is not None and self._rows is None:
-                text.append(data)
+        if self._note is not None and self._cell is None:
+            self._note.append(data)
+        if self._heading is not None and self._rows is None:
+            self._heading.append(data)
         if self._cell is not None and not self._struck:
             self._cell.append(self._beside(data) if self._raised else data)
 

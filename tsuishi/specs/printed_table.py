@@ -53,6 +53,8 @@ _COUNT_OF_CARDS = re.compile(
 
 _FACT = re.compile(r"(\d+) ?[x×*] ?\1(?: ?[x×*] ?3)?|([\d.]+) ?M")
 
+# What stands behind numbers that are no speeds.
+_NO_UNITS = {"x", "X", "×", "%", *numerals.KEPT} - {"fps", "FPS"}
 # Numbers in two units that are nearer to each other are one number.
 _ALIKE = 1.02
 
@@ -396,6 +398,8 @@ class _Reader:
         axes = {**of_row.axes, **{axis: self._named(axis, str(text)) for axis, text in column.case.items()}}
         if self._table.devices_per_node and isinstance(axes.get(DEVICES), int):
             axes[DEVICES] = int(axes[DEVICES]) * int(axes.get(NODES, 1))
+        if int(axes.get(NODES, 1)) > int(axes.get(DEVICES, 1)):
+            raise _Refused(DEVICES, f"{axes.get(DEVICES, 1)} on {axes[NODES]} nodes")
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
@@ -448,6 +452,8 @@ class _Reader:
 
     def _value(self, text: str, column: PrintedColumn) -> float:
         is_quantity = column.holds in self._words.quantities
+        if is_quantity and numerals.unit_of_cell(text) in _NO_UNITS:  # a speed-up, a share, a size
+            raise _Refused("unit", text)
         if self._table.decimal_is_open and (readings := numerals.two_readings(text)):
             raise _Refused(TWO_READINGS, f"{text}: {readings[0]:g} or {readings[1]:g}")
         printed = (numerals.printed_number if is_quantity else numerals.number_in)(text, self._table.decimal)
