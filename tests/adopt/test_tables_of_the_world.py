@@ -408,6 +408,33 @@ def test_counts_beside_a_table(said: str, devices: int, batch: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("heading", "devices"),
+    [
+        ("Training on Tesla V100-SXM2-16GB × 8", 8),
+        ("Training with 4 V100s", 4),
+        ("Training on four GPUs", 4),
+        ("Single-GPU training", 1),
+        ("Training, 8x V100", 8),
+        ("Multi-GPU training", None),
+        ("Training on several cards", None),
+    ],
+)
+def test_devices_in_a_heading(heading: str, devices: int | None) -> None:
+    found = adopted(f"# {heading}\n\n{TABLE}")
+    assert [axes.get("devices", 1) for axes, *_ in numbers(found)] == ([devices] if devices else [])
+    asked = [answer.typed for each in open_questions(found, WORDS) for answer in each.answers]
+    assert ('--set "devices=..."' in asked) is (devices is None)
+
+
+@pytest.mark.parametrize("heading", ["PyTorch vs TensorFlow, training", "Training in Caffe and MXNet"])
+def test_two_frameworks_in_a_heading_are_asked_for(heading: str) -> None:
+    found = adopted(f"# {heading}\n\n{TABLE}")
+    assert found.mapped() == 0
+    assert any(answer.option == "framework" for each in open_questions(found, WORDS) for answer in each.answers)
+    assert len(numbers(adopted(f"# {heading}\n\n{TABLE}", framework="torch"))) == 1
+
+
+@pytest.mark.parametrize(
     "headers", ["eager img/s,torch.compile img/s", "w/o compile (img/s),w/ compile (img/s)", "img/s,img/s (compiled)"]
 )
 def test_a_column_with_compilation_and_one_without(headers: str) -> None:

@@ -8,10 +8,16 @@ from tsuishi.adopt.hardware_names import MOST_WORDS, hardware_in
 from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, count_in, framework_words
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.data_sheets import DataSheet
+from tsuishi.specs.printed_table import counted_hardware
 
 _PER_DEVICE = re.compile(
     r"\W{0,2}(?:images? |samples? )?(?:/|per|on each|for each|a) ?(?:gpu|device|card)\b", re.IGNORECASE
 )
+# Counts of devices in words; a number of them that is not said; and a number before a name: 4 V100s.
+_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+_IN_WORDS = re.compile(rf"\b({'|'.join(_NUMBERS)})(?= (?:gpus?|cards?|devices?)\b)", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:multi(?:ple)?|several|many) ?(?:gpus?|cards|devices)\b", re.IGNORECASE)
+_COUNT_BEFORE = re.compile(r"(\d{1,2}) ([A-Za-z].*?)s?$")
 # A paragraph between two tables that is about the second.
 _OF_WHAT_FOLLOWS = re.compile(r"\b(?:below|following|next)\b|:$", re.IGNORECASE)
 # Releases in a name or a heading.
@@ -69,7 +75,9 @@ def named_facts(
             is_said = axis in found.case or axis not in ("precision", "execution")
             if not is_said and values(axis, printed) != values.usual(axis):
                 found.refused.append(f"{axis} {printed}, below the table")
-    _take_framework(found, re.sub(r"\bpt\b", "", address))
+    of_address = re.sub(r"\bpt\b", "", address)
+    if len({FRAMEWORKS[word] for word in framework_words(of_address)}) == 1:
+        _take_framework(found, of_address)
     return found
 
 
@@ -87,7 +95,8 @@ def _take_notes(found: NamedFacts, notes: Sequence[str], values: PrintedValues, 
         found.evidence.append((found.hardware, "hardware, in a paragraph"))
     for axis in (BATCH_SIZE, DEVICES, "mode", "precision", "execution"):
         texts = {f"{axis} {each.case[axis]}" for each in said if axis in each.case}
-        texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
+        if axis not in COUNTS:
+            texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
         if len(texts) != 1 or " or " in "".join(texts):
             continue
         printed = texts.pop().removeprefix(f"{axis} ")
@@ -103,12 +112,14 @@ def _take_facts(
     found: NamedFacts, text: str, values: PrintedValues, sheets: Sequence[DataSheet], is_name: bool
 ) -> None:
     _take_hardware(found, text, sheets, is_name)
-    spaced = re.sub(r"[_-]+", " ", text)
+    spaced = _IN_WORDS.sub(lambda of: str(_NUMBERS.index(of[1].lower()) + 1), re.sub(r"[_-]+", " ", text))
+    if several := _SEVERAL.search(spaced):
+        found.refused.append(f"{DEVICES} {several[0]}")
     is_sentence = not is_name and len(text.split()) > MOST_WORDS
     for axis, pattern in COUNTS.items():
         counts = [*pattern.finditer(spaced)]
-        several = len({*map(count_in, counts)}) > 1 and is_sentence
-        if counts and not several and axis not in found.case and (count := int(count_in(counts[0]))):
+        differ = len({*map(count_in, counts)}) > 1 and is_sentence
+        if counts and not differ and axis not in found.case and (count := int(count_in(counts[0]))):
             found.case[axis] = count
             behind = spaced[counts[0].end() :]
             found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(behind) is not None
@@ -132,6 +143,14 @@ def _take_hardware(found: NamedFacts, text: str, sheets: Sequence[DataSheet], is
     if found.hardware or found.names_several:
         return
     hardware = hardware_in(text, sheets, is_name)
+    count = 0
+    if hardware and (counted := _COUNT_BEFORE.match(hardware)):
+        count, hardware = int(counted[1]), counted[2]
+    elif hardware and not is_name:
+        count, _ = counted_hardware(text)
+    if count and DEVICES not in found.case:
+        found.case[DEVICES] = count
+        found.evidence.append((text, f"{DEVICES} = {count}"))
     found.hardware, found.names_several = hardware or "", hardware is None
     if found.hardware:
         found.evidence.append((found.hardware if is_name else text, f"hardware: {found.hardware}"))
@@ -140,9 +159,14 @@ def _take_hardware(found: NamedFacts, text: str, sheets: Sequence[DataSheet], is
 
 
 def _take_framework(found: NamedFacts, text: str) -> None:
-    """Take the first framework of a text, where no nearer text has one."""
-    word = next(iter(framework_words(text)), "")
-    if word and not found.framework:
+    """Take the framework of a text, where no nearer text has one; a text with two refuses the table."""
+    words = framework_words(text)
+    word = next(iter(words), "")
+    if found.framework or any(refused.startswith("framework ") for refused in found.refused):
+        return
+    if len({FRAMEWORKS[each] or each for each in words}) > 1:
+        found.refused.append(f"framework {' or '.join(words)}")
+    elif word:
         found.framework = FRAMEWORKS[word] or word
         found.evidence.append((word, f"framework = {found.framework}"))
         if not FRAMEWORKS[word]:

@@ -125,7 +125,7 @@ def _of_unread(table: AdoptedTable, words: Vocabulary) -> Iterator[OpenQuestion]
         option, values = ("set", words.axes[axis].values) if axis in words.axes else ("framework", words.frameworks)
         answers = [
             OptionAnswer(str(each), option, f"{axis}={each}" if option == "set" else str(each)) for each in values
-        ]
+        ] or [OptionAnswer("how many", option, f"{axis}=")]
         yield OpenQuestion(f"which {axis} is {printed!r}?", tuple(answers), waiting)
         return
     for why, text, missing in _MISSING:

@@ -249,7 +249,7 @@ class PrintedValues:
 
 def count_in(match: re.Match[str]) -> str:
     """The digits of a match of `COUNTS`."""
-    return next(filter(None, match.groups()))
+    return next(str(digits) for digits in match.groups() if digits is not None)
 
 
 def _tokens(text: str) -> list[str]:
