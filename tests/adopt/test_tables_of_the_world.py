@@ -454,3 +454,41 @@ def test_a_speed_up_is_no_speed_and_nodes_have_a_device_each() -> None:
 def test_version_one_and_a_half_of_resnet_is_the_usual_one() -> None:
     rows = "ResNet50 v1.5,8,40\nResNet50 v2,8,50\nResNet-50 x2,8,60\nWide ResNet-50,8,70\nAlexnet(*16),8,80\n"
     assert values(f"model,batch,img/s\n{rows}", "titan_v_train.csv", framework="torch") == [40]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "time for 1000 iterations (s)",
+        "s / 100 images",
+        "time over 50 steps (ms)",
+        "elapsed_sec",
+        "total duration (s)",
+        "p99 (ms)",
+    ],
+)
+def test_times_of_many_steps_are_no_step(header: str) -> None:
+    assert adopted(f"model,batch,{header}\nvgg16,8,40\n", "titan_v_train.csv").mapped() == 0
+    page = "# VGG16 inference, batch 1, time for 100 images\n\n| GPU | time (s) |\n|--|--|\n| V100 | 12 |\n"
+    assert adopted(page).mapped() == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["VGG16 (pruned)", "VGG16-pruned", "VGG16 quantized", "VGG16 (299x299)", "VGG16 (int8)"]
+)
+def test_a_network_with_words_that_nothing_explains_is_another(name: str) -> None:
+    found = adopted(f"model,batch,ms\n{name},8,40\nVGG16 (224x224),8,50\nVGG16 [12],9,60\n", "titan_v_train.csv")
+    assert [value for _, _, value, _ in numbers(found)] == [0.05, 0.06]
+
+
+def test_two_columns_of_one_header_and_a_header_of_two_lines() -> None:
+    twice = adopted("model,batch,img/s,img/s\nvgg16,8,40,60\nresnet18,8,70,70\n", "titan_v_train.csv")
+    assert twice.refused() == {("column", "img/s"): 2}
+    assert [value for _, _, value, _ in numbers(twice)] == [70, 70]
+    rows = "| | | FP32 | AMP | AMP |\n| VGG16 | 8 | 1 | 2 | 4 |\n"
+    page = f"# Training img/s\n\n| Model | batch | V100 | V100 | A100 |\n|--|--|--|--|--|\n{rows}"
+    assert [(axes["precision"], value, hardware) for axes, value, hardware in read(page)] == [
+        ("fp32", 1, "v100"),
+        ("amp_fp16", 2, "v100"),
+        ("amp_fp16", 4, "a100"),
+    ]

@@ -11,6 +11,7 @@ from tsuishi.adopt.given_columns import given_column
 from tsuishi.adopt.hardware_names import is_hardware, is_hardware_alone, names_of_hardware
 from tsuishi.adopt.printed_quantities import (
     IMAGES,
+    OF_MANY,
     STEP,
     PrintedQuantity,
     header_words,
@@ -64,6 +65,7 @@ def column_map(
     Without `all`, the nearest heading with a unit says it. decimal: the sign that a person says. Raises UserError.
     """
     of_trainings = any(map(_EPOCHS_HEADER.fullmatch, map(header_words, grid.header)))
+    of_trainings |= any(re.search(OF_MANY, header_words(text)) for text in grid.heading)
     found, is_open = (decimal, False) if decimal else _decimal_of(grid)
     proposed = ColumnMap(decimal=found, decimal_is_open=is_open, of_trainings=of_trainings)
     cells = [[row[index] for row in grid.rows if index < len(row)] for index in range(len(grid.header))]
@@ -296,7 +298,7 @@ def _is_case_alone(header: str, case: Mapping[str, str], left: str, of_networks:
     case, left: its axes and further words, which in a table of networks are a network that is not known here.
     """
     if is_hardware(header):
-        return is_hardware_alone(header)
+        return is_hardware_alone(left or header)
     return not left or (of_networks and MODEL not in case)
 
 

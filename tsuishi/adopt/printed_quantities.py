@@ -24,12 +24,18 @@ _OF_IMAGE_TIME = re.compile(rf"\A(?>.*?{_OF_IMAGE}).*[(\[ ,](?P<unit>ms|msecs?|u
 _UNITS_OF_TIME = r"(?P<unit>ms|msecs?|milliseconds?|us|µs|s|secs?|seconds?|min|minutes?)"
 _UNIT = re.compile(rf"(?:^|[(\[ ,]|/(?=ms$)){_UNITS_OF_TIME}[)\]]?$")
 _UNIT_IN_BRACKETS = re.compile(rf"[(\[] ?{_UNITS_OF_TIME} ?[)\]]")  # before a count: latency (ms) bs=1
+# What takes so many images or steps together.
+OF_MANY = (
+    r"(?:\b(?:for|of|per|over)\b|/) ?\d[\d,.]*k? ?"
+    r"(?:images?|imgs?|iter\w*|steps?|batch(?:es)?|runs?|samples?|inferences)\b"
+)
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
     r"(?:/|\bper) ?(?:gpu|device|card)s?\b"
     r"|\b(?:forward|backward|std|stdev|err|error|p\d\d|max|load|loading|warm|first|speed-?up)\b"
     r"|(?<!torch[. ])(?<!with )(?<!without )(?<!w/ )(?<!w/o )\bcompile\b"
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
+    rf"|{OF_MANY}"
 )
 # The time of a whole training or run; "training time (ms)" is of a step.
 _WHOLE = re.compile(

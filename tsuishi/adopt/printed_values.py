@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tsuishi.adopt.hardware_names import is_word_of_hardware, names_of_hardware
-from tsuishi.adopt.printed_quantities import plain
+from tsuishi.adopt.printed_quantities import header_words, is_unit, plain
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, name_in, names_of
@@ -33,6 +33,8 @@ _NOT, _OFF = {"without", "no", "not", "non", "sans"}, {"off", "disabled", "false
 # What "single" and "double" count.
 _COUNTABLE = re.compile(r"(?:gpu|node|card|machine|device|host|server|thread|core|batch|socket)s?", re.IGNORECASE)
 _YES, _YES_OR_NO = re.compile(r"true|yes|y|on|1|✓|✔|x"), re.compile(r"true|yes|y|on|1|✓|✔|x|false|no|n|off|0|✗|-")
+# What may stand in brackets behind the name of a network: a reference, and the usual size of images.
+_ASIDE = re.compile(r"\d{1,3}\]|224(?: ?[x×] ?224)?(?: ?px)?\)|\)")
 # What makes a network another behind its name; words that begin the names of networks.
 _VARIANT = re.compile(r"v(?!1$|15$)\d+\w*|[cdst]|vd|d2|\d+x\d+d?|se|fpn|ssd|unet|\d+w?d?")
 _LIKE_NETWORK = re.compile(
@@ -58,7 +60,7 @@ FRAMEWORKS = {
 _MOST_TOKENS = 3
 # Words of a header that are part of no network's name: quantities, units, statistics.
 _OF_QUANTITIES = re.compile(
-    r"(?:throughput|speed|latency|time|real|wall|clock|qps|fps|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
+    r"(?:throughput|speed|latency|time|wall|clock|qps|fps|step|iteration|performance|avg|average|mean|median|total|ms|msec|us|s|sec|secs|seconds?"
     r"|img|imgs|images?|samples?|it|its|fps|batch|per|in|of|for|the|on|with)",
     re.IGNORECASE,
 )
@@ -85,7 +87,7 @@ class PrintedValues:
         if axis == MODEL:
             # "resnet50 (ms)": a unit stands behind the name. "ResNet-50 (FP16)" is of another axis, too.
             name, bracket, rest = re.match(r"([^(\[]*)([(\[]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-            behind = bracket and (self.within(rest)[0] or re.search(r"[x×*] ?\d", rest))  # a batch of 16 times as many
+            behind = bracket and not (is_unit(rest.strip(" )]")) or _ASIDE.fullmatch(rest))  # VGG16 (pruned) is another
             usual = re.sub(r"[ _-]*\(?v1\.5\)?$", "", text)  # ResNet-50 v1.5 is what everybody builds
             known = self._models.get(plain(text)) or self._models.get(plain(usual))
             return known or (None if behind else self._models.get(plain(name)))
@@ -198,6 +200,8 @@ class PrintedValues:
 
     def unexplained(self, header: str) -> list[str]:
         """The words of a header that are no quantity, unit, axis, framework or hardware: "fused (ms/step)"."""
+        if header_words(header).startswith("real time"):
+            return []
         left = self.in_header(header)[1] if self.in_header(header)[0] else header
         names = " ".join(names_of_hardware(left)).split()
         return [

@@ -130,7 +130,7 @@ def _grid(
         weight += _weight(cells[-1])
         _bound(weight, len(cells[-1]))
     heads, data = cells[:headers], [row for row in cells[headers:] if any(row)]
-    if data and heads and _are_units(data[0], heads[-1]):
+    if len(data) > 1 and heads and (_are_units(data[0], heads[-1]) or _is_header(data[0], heads[-1])):
         heads.append(data.pop(0))
     if not heads or not data:
         return []
@@ -151,6 +151,11 @@ def _paragraphs(texts: Iterable[list[str]]) -> tuple[str, ...]:
 def _are_units(row: Sequence[str], header: Sequence[str]) -> bool:
     """Whether a row below a header has units and nothing else."""
     return len(row) == len(header) and any(row) and all(map(numerals.is_unit_alone, filter(None, row)))
+
+
+def _is_header(row: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether a row below a header is its second line: words, and no cell under the first header."""
+    return len(row) == len(header) and not row[0] and any(row) and not any(map(numerals.number_in, filter(None, row)))
 
 
 def _with_units(grid: Grid) -> Grid:

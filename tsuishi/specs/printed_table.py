@@ -334,14 +334,15 @@ class _Reader:
 
     def _differing(self, numbers: Sequence[CaseNumber]) -> str:
         """What tells numbers of one case apart: a column of settings or words, or their own columns; empty without."""
-        by_row: dict[int, dict[str, float]] = defaultdict(dict)
+        by_row: dict[int, list[CaseNumber]] = defaultdict(list)
         for number in numbers:
-            by_row[number.row][re.sub(r"\d+", "0", number.column)] = number.value
-        columns = dict.fromkeys(number.column for number in numbers)
-        widest = max(by_row.values(), key=len)
-        one_number = all(max(values.values()) <= _ALIKE * min(values.values()) for values in by_row.values())
-        if any(values.keys() - widest.keys() for values in by_row.values()) or not one_number:
-            return " beside ".join(columns)
+            by_row[number.row].append(number)
+        columns = [{re.sub(r"\d+", "0", each.column) for each in of_row} for of_row in by_row.values()]
+        values = [[each.value for each in of_row] for of_row in by_row.values()]
+        if any(of_row - max(columns, key=len) for of_row in columns) or any(
+            max(of) > _ALIKE * min(of) for of in values
+        ):
+            return " beside ".join(dict.fromkeys(number.column for number in numbers))
         rows = [self._grid.rows[number.row] for number in numbers]
         for index in self._telling:
             if len({_REPETITION.sub("", row[index]) for row in rows}) > 1:
