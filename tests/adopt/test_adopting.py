@@ -218,7 +218,7 @@ def test_a_person_at_a_terminal_is_asked_and_gets_the_options_that_say_the_same(
     told = on_a_terminal(tmp_path, "adopt", str(page), "--plan", typed=b"1\n1\n16\n")
     assert "tables 1, 2: what are the numbers whose headers are networks, cards or settings?" in told
     assert "table 2: which batch size? (1 numbers)" in told
-    assert 'the same without questions: --columns "all=images/s" --set "2:batch_size=16"' in told
+    assert "the same without questions: --set 2:batch_size=16 --columns all=images/s" in told
     assert "2 of 2 numbers are cases here" in told
     left = on_a_terminal(tmp_path, "adopt", str(page), "--plan", typed=b"9\n")
     assert "0 of 2 numbers are cases here" in left

@@ -133,7 +133,7 @@ def of_file(name: str, text: str, licence: str = "MIT") -> TableFile:
     return TableFile(name, text, text.encode(), name, Licence(licence, "as it is"))
 
 
-@pytest.mark.parametrize("sign", ["\x07", "\x1b[2J", "\u202e", "\u200b"])
+@pytest.mark.parametrize("sign", ["\x07", "\x1b", "\u202e", "\u200b"])
 @pytest.mark.parametrize("header", ["GPU", "model"])
 def test_an_invisible_sign_in_a_cell_is_refused_before_anything_is_written(
     tmp_path: Path, sign: str, header: str

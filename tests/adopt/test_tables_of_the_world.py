@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.adopt.test_columns import adopted, case, numbers, taken
+from tests.adopt.test_columns import SHEETS, adopted, case, numbers, taken
 from tests.words import WORDS
+from tsuishi.adopt.adoption import Corrections, adopt
 from tsuishi.adopt.open_questions import open_questions
+from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.base.errors import UserError
+from tsuishi.commands.adopting import corrections
 from tsuishi.specs.zoo_names import near_names
 
 
@@ -128,7 +132,7 @@ def test_two_values_of_one_axis_in_a_heading_are_asked_for() -> None:
     assert found.mapped() == 0
     (question,) = open_questions(found, WORDS)
     assert question.text == "which precision is 'FP32 or mixed precision'?"
-    assert '--set "precision=amp_fp16"' in [answer.typed for answer in question.answers]
+    assert "--set precision=amp_fp16" in [answer.typed for answer in question.answers]
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_images_of_small_data_sets_are_asked_for(data: str) -> None:
     found = adopted(f"# Training on {data}\n\n| Model | batch | img/s |\n|--|--|--|\n| ResNet-18 | 8 | 40 |\n")
     assert found.mapped() == 0
     (question,) = open_questions(found, WORDS)
-    assert [answer.typed for answer in question.answers] == ['--set "image_size=..."']
+    assert [answer.typed for answer in question.answers] == ["--set image_size=..."]
     given = read(
         f"# Training on {data}\n\n| Model | batch | img/s |\n|--|--|--|\n| ResNet-18 | 8 | 40 |\n",
         case={"image_size": 32},
@@ -227,7 +231,7 @@ def test_a_number_of_two_readings_is_asked_for(text: str, refused: int) -> None:
     found = adopted(text, "titan_v_train.csv")
     assert sum(count for (why, _), count in found.refused().items() if why == "two readings") == refused
     asked = [answer.typed for each in open_questions(found, WORDS) for answer in each.answers]
-    assert ('--decimal ","' in asked) is (refused > 0)
+    assert ("--decimal ," in asked) is (refused > 0)
     given = adopted(text, "titan_v_train.csv", decimal=",")
     assert not any(why == "two readings" for why, _ in given.refused())
 
@@ -288,7 +292,7 @@ def test_what_is_said_of_one_table_and_tables_of_other_quantities() -> None:
     asked = {
         question.where: [each.typed for each in question.answers] for question in open_questions(adopted(text), WORDS)
     }
-    assert '--columns "3:all=images/s"' in asked["table 3"]
+    assert "--columns 3:all=images/s" in asked["table 3"]
     both = read(text, columns={"all": "images/s"})
     assert [(axes["mode"], value) for axes, value, _ in both] == [("inference", 205), ("training", 35)]
 
@@ -423,7 +427,7 @@ def test_devices_in_a_heading(heading: str, devices: int | None) -> None:
     found = adopted(f"# {heading}\n\n{TABLE}")
     assert [axes.get("devices", 1) for axes, *_ in numbers(found)] == ([devices] if devices else [])
     asked = [answer.typed for each in open_questions(found, WORDS) for answer in each.answers]
-    assert ('--set "devices=..."' in asked) is (devices is None)
+    assert ("--set devices=..." in asked) is (devices is None)
 
 
 @pytest.mark.parametrize("heading", ["PyTorch vs TensorFlow, training", "Training in Caffe and MXNet"])
@@ -492,3 +496,242 @@ def test_two_columns_of_one_header_and_a_header_of_two_lines() -> None:
         ("amp_fp16", 2, "v100"),
         ("amp_fp16", 4, "a100"),
     ]
+
+
+MODEL_TABLE = "| Model | bs | img/s |\n|--|--|--|\n| resnet50 | 32 | 400 |\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "12.5 s",
+        "12.5 us",
+        "80 fps",
+        "12.5 (batch 64)",
+        "12.5 (2 GPUs)",
+        "12.5 (fp16)",
+        "12.5 (TensorRT)",
+        "12.5 (estimated)",
+        "12.5 GB",
+        "12.5 x",
+        "12.5 %",
+        "12.5-13",
+        "12.5 / 13",
+        "12.5+",
+    ],
+)
+def test_what_stands_behind_a_number_is_heeded(cell: str) -> None:
+    found = adopted(f"model,batch,latency (ms)\nvgg16,8,{cell}\nresnet18,8,4 ms\n", "titan_v_infer.csv")
+    seconds = {"12.5 s": 12.5, "12.5 us": 12.5e-6}.get(cell)
+    assert [value for _, _, value, _ in numbers(found)] == ([pytest.approx(seconds)] if seconds else []) + [0.004]
+
+
+@pytest.mark.parametrize(
+    "cell", ["12.5 ± 0.3", "12.5 (1.3x)", "12.5 (0.4)", "12.5*", "~12.5", "12.5 ms", "12.5 (±0.2)"]
+)
+def test_scatter_marks_and_units_behind_a_number_are_no_reason(cell: str) -> None:
+    assert values(f"model,batch,latency (ms)\nvgg16,8,{cell}\n", "titan_v_infer.csv") == [0.0125]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "optimizer step (ms)",
+        "all-reduce (ms)",
+        "kernel time (ms)",
+        "overhead (ms)",
+        "Tail latency (ms)",
+        "90th percentile (ms)",
+        "peak img/s",
+        "theoretical img/s",
+        "Preprocess (ms)",
+        "CPU time (ms)",
+        "img/s/W",
+        "img/s per node",
+        "1000 img/s",
+        "k images/s",
+        "images/ms",
+        "Caffe (ms)",
+        "samples/sec/chip",
+    ],
+)
+def test_headers_of_other_quantities_are_no_speeds(header: str) -> None:
+    assert adopted(f"model,batch,{header}\nvgg16,8,40\n", "titan_v_train.csv").mapped() == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [
+        ("GPU clock speed (MHz)", "1000 1200"),
+        ("Link speed (Gb/s)", "10 25"),
+        ("pruning ratio", "0.5 0.9"),
+        ("loss scale", "1 8"),
+        ("score threshold", "0.1 0.3"),
+        ("temperature", "0.5 0.9"),
+        ("warmup time (s)", "1 9"),
+        ("drop path", "0.1 0.2"),
+    ],
+)
+def test_settings_that_are_named_like_results_tell_rows_apart(column: str, cells: str) -> None:
+    first, second = cells.split()
+    text = f"model,batch,{column},img/s\nresnet18,8,{first},30\nresnet18,8,{second},41\n"
+    assert adopted(text, "titan_v_train.csv").refused() == {("column", column): 2}
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Faster R-CNN with ResNet-50",
+        "U-Net with a ResNet-50 encoder",
+        "SSD300 ResNet-50",
+        "Wide ResNet-50",
+        "Pruned ResNet-50",
+        "ResNet-50 and VGG16",
+        "ResNet-50\n\n## EfficientNet-B0",
+        "ResNet-50\n\n## BERT",
+        "ResNet-50\n\n## DenseNet-121",
+    ],
+)
+def test_a_heading_of_another_network_is_not_of_ours(heading: str) -> None:
+    found = adopted(f"# {heading}\n\n| batch | training img/s |\n|--|--|\n| 8 | 40 |\n")
+    assert found.mapped() == 0
+    assert values("# ResNet-50 v1.5 for PyTorch\n\n| batch | training img/s |\n|--|--|\n| 8 | 40 |\n") == [40]
+
+
+@pytest.mark.parametrize(
+    ("said", "precision"),
+    [
+        ("We do not use mixed precision.", "fp32"),
+        ("AMP is disabled.", "fp32"),
+        ("AMP was not used.", "fp32"),
+        ("Using mixed precision would be about twice as fast as what we have here.", "fp32"),
+        ("All numbers of this page were measured with mixed precision on this machine.", "amp_fp16"),
+    ],
+)
+def test_sentences_of_what_is_not_so(said: str, precision: str) -> None:
+    assert [axes["precision"] for axes, *_ in read(f"# Training\n\n{said}\n\n{MODEL_TABLE}")] == [precision]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Exported to ONNX and run with onnxruntime.", "It runs in FP16 or INT8 here, as the driver likes it best."],
+)
+def test_two_values_of_no_case_are_not_better_than_one(said: str) -> None:
+    assert adopted(f"# Training\n\n{said}\n\n{MODEL_TABLE}").mapped() == 0
+
+
+def test_a_label_above_a_table_is_no_sentence() -> None:
+    page = f"# Training, FP32\n\nMixed precision results follow in the next section.\n\n{MODEL_TABLE}"
+    assert [axes["precision"] for axes, *_ in read(page)] == ["fp32"]
+
+
+def test_lines_of_words_below_each_other_are_one_path() -> None:
+    rows = "| V100 | | |\n| FP32 | | |\n| resnet50 | 32 | 400 |\n| A100 | | |\n| FP32 | | |\n| resnet50 | 32 | 900 |\n"
+    found = adopted(f"# Training\n\n| Model | bs | img/s |\n|--|--|--|\n{rows}")
+    assert found.joined() == 0
+
+
+@pytest.mark.parametrize(("header", "cell"), [("FP32", "no"), ("train", "no"), ("eager", "no"), ("without AMP", "no")])
+def test_no_under_what_is_usual_may_be_several_things(header: str, cell: str) -> None:
+    found = adopted(f"model,batch,{header},img/s\nvgg16,8,{cell},30\nresnet18,8,yes,40\n", "titan_v_train.csv")
+    assert [value for _, _, value, _ in numbers(found)] == [40]
+
+
+@pytest.mark.parametrize(
+    ("cell", "devices", "hardware"),
+    [
+        ("Intel Core i7-8700K CPU @ 3.70GHz × 12", 1, "intel-core-i7-8700k-cpu-3-70ghz-12"),
+        ("AMD Ryzen 5 3600X × 12", 1, "amd-ryzen-5-3600x-12"),
+        ("V100 PCIe x16 3.0", 1, "v100-pcie-x16-3-0"),
+        ("8 V100", 8, "v100"),
+        ("2x EPYC 7742", 1, "2x-epyc-7742"),
+    ],
+)
+def test_counts_of_cores_and_of_lanes_are_no_devices(cell: str, devices: int, hardware: str) -> None:
+    found = read(f"model,batch,GPU,img/s\nvgg16,8,{cell},30\nresnet18,8,2x A100,40\n", "train.csv", framework="torch")
+    assert (found[0][0].get("devices", 1), found[0][2]) == (devices, hardware)
+
+
+@pytest.mark.parametrize(
+    "said", ["128 GPUs, training", "Training on 1024 GPUs", "trained on eight V100 GPUs", "Training, 8 A100 GPUs"]
+)
+def test_large_counts_of_devices(said: str) -> None:
+    (found,) = read(f"# {said}\n\n{MODEL_TABLE}")
+    assert found[0]["devices"] > 7
+
+
+@pytest.mark.parametrize(
+    ("said", "mapped"),
+    [
+        ("Trained on 8 GPUs.", 0),
+        ("All networks are trained on CIFAR-10.", 0),
+        ("With AMP.", 0),
+        ("The following table is of 8 GPUs.", 1),
+        ("See the paper.", 1),
+    ],
+)
+def test_what_stands_below_a_table_refuses_it_or_is_of_the_next(said: str, mapped: int) -> None:
+    assert adopted(f"# Training\n\n{MODEL_TABLE}\n{said}\n").mapped() == mapped
+
+
+def test_image_sizes_and_batches_in_prose() -> None:
+    (found,) = read(f"# Training at 288x288\n\n{MODEL_TABLE}")
+    assert found[0]["image_size"] == 288
+    (usual,) = read(f"# Training at 224 x 224\n\n{MODEL_TABLE}")
+    assert "image_size" not in usual[0]
+    table = "| Model | img/s |\n|--|--|\n| resnet50 | 400 |\n"
+    for said in (
+        "Batch sizes 32-256 were tested.",
+        "The batch size is 32 or 64.",
+        "Batch size 32, then batch size 64.",
+    ):
+        assert adopted(f"# Training\n\n{said}\n\n{table}").mapped() == 0
+
+
+def test_a_library_that_two_frameworks_have_is_not_guessed() -> None:
+    names = ("VGG-19", "DenseNet-121", "DenseNet-169", "DenseNet-201", "EfficientNet-B0")
+    rows = "".join(f"{name},8,1{index}\n" for index, name in enumerate(names))
+    assert adopted(f"model,batch,ms\n{rows}", "titan_v_infer.csv").mapped() == 0
+    assert adopted(f"model,batch,ms\n{rows}", "titan_v_infer.csv", framework="torch").mapped() == 5
+    text = "model,batch,Framework,ms\nAlexNet,8,PyTorch,1\nAlexNet,8,TensorFlow,2\n"
+    found = adopted(text, "titan_v_infer.csv", framework="torch")
+    assert [value for _, _, value, _ in numbers(found)] == [0.001]
+    assert found.refused() == {("model", "AlexNet of tensorflow"): 1}
+
+
+@pytest.mark.parametrize("page", ["one", "two"])
+def test_every_option_that_a_question_prints_can_be_typed_and_closes_it(page: str) -> None:
+    tables = {
+        "one": f"# FP32 and AMP training\n\n{MODEL_TABLE}",
+        "two": '# Results\n\n| Net | V100, 2 | Speed "x" |\n|--|--|--|\n| VGG16 | 1 | 2 |\n\n## Training\n\n'
+        "| Batch | VGG16 |\n|--|--|\n| 8 | 35 |\n\n## Multi-GPU\n\n" + MODEL_TABLE,
+    }
+    file = TableFile("page.md", tables[page], tables[page].encode(), "page.md", Licence())
+    found = adopt("a-source", [file], WORDS, SHEETS, Corrections())
+    asked = open_questions(found, WORDS)
+    assert asked
+    for question in asked:
+        for answer in question.answers:
+            given = {"tables": ",".join(map(str, answer.tables))} if answer.tables else {}
+            value = answer.value + ("8" if answer.value.endswith("=") else "")
+            given |= {answer.option.replace("-", "_"): value or "yes"}
+            again = adopt("a-source", [file], WORDS, SHEETS, corrections(given, WORDS))
+            assert question.text not in [
+                each.text for each in open_questions(again, WORDS) if each.tables == question.tables
+            ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"columns": "typo=ms"}, "unknown header 'typo'"),
+        ({"set": "9:mode=training"}, "there is no table 9"),
+        ({"tables": "2"}, "there is no table 2"),
+        ({"tables": "x"}, "--tables"),
+        ({"decimal": ";"}, "--decimal"),
+    ],
+)
+def test_corrections_of_what_is_not_there_are_refused(given: dict[str, str], said: str) -> None:
+    file = TableFile("page.md", MODEL_TABLE, MODEL_TABLE.encode(), "page.md", Licence())
+    with pytest.raises(UserError, match=said):
+        adopt("a-source", [file], WORDS, SHEETS, corrections(given, WORDS))

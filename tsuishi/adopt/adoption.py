@@ -5,7 +5,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tsuishi.adopt.column_maps import ColumnMap
@@ -15,7 +15,7 @@ from tsuishi.adopt.printed_quantities import IMAGES, STEP, header_words
 from tsuishi.adopt.printed_values import NOT_HERE, PrintedValues
 from tsuishi.adopt.table_files import TableFile
 from tsuishi.base import toml
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, NODES, PROTOCOL, STRATEGY, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.grids import Grid, grids
@@ -64,6 +64,8 @@ class AdoptedTable:
 
     file: TableFile
     number: int
+    # Its number among the tables of all files.
+    place: int
     grid: Grid
     named: NamedFacts
     proposed: ColumnMap
@@ -75,6 +77,8 @@ class AdoptedTable:
     # Axes that the table does not say; and why no cell is read, for all cells at once.
     assumed: list[str] = field(default_factory=list)
     unread: str = ""
+    # Facts beside it that no case here has, and that nobody says otherwise.
+    refused_facts: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -146,16 +150,18 @@ def adopt(
     name: str, files: Sequence[TableFile], words: Vocabulary, sheets: Sequence[DataSheet], said: Corrections
 ) -> Adoption:
     """The adoption of all tables of the files as the source `name`."""
-    values, adoption = PrintedValues(words), Adoption(name)
+    values, adoption, place, headers = PrintedValues(words), Adoption(name), 0, {"all"}
     for file in files:
         try:
             found = grids(file.name, file.text)
         except (ValueError, RecursionError) as error:
             raise UserError(f"{file.name}: not valid: {error}") from error
         for number, grid in enumerate(found, start=1):
-            if said.tables and number not in said.tables:
+            place += 1
+            headers |= {*grid.header}
+            if said.tables and place not in said.tables:
                 continue
-            said_of = said.of(number)
+            said_of = said.of(place)
             stem = file.name.rpartition(".")[0] or file.name
             headings = [*grid.heading, *_of_all_rows(grid)]
             named = named_facts(stem, headings, values, sheets, grid.notes, grid.remarks, file.address)
@@ -164,16 +170,28 @@ def adopt(
             values_of = PrintedValues(words, libraries, framework)
             columns = column_map(grid, words, values_of, said_of.columns, said.decimal)
             columns.leave_out(said_of.case, "--set says it", tells_apart=False)
-            table = AdoptedTable(file, number, grid, named, columns)
+            table = AdoptedTable(file, number, place, grid, named, columns)
             title = said.hardware or named.hardware or _UNNAMED
             by_column = columns.name_hardware(title)
             table.title = "" if columns.holds(HARDWARE) or by_column else title
             adoption.tables.append(table)
+    _refuse_unknown(said, headers, place)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
-        _adopt_table(adoption, table, words, values, said.of(table.number))
+        _adopt_table(adoption, table, words, values, said.of(table.place))
     _refuse_doubled(adoption.tables)
     return adoption
+
+
+def _refuse_unknown(said: Corrections, headers: Collection[str], tables: int) -> None:
+    """Raise UserError for corrections of a table or of a header that is not there."""
+    numbers = {*said.of_tables, *said.tables}
+    if wrong := sorted(number for number in numbers if not 1 <= number <= tables):
+        raise UserError(f"there is no table {wrong[0]}: the tables are 1 to {tables}")
+    for of in (said, *said.of_tables.values()):
+        for name in of.columns:
+            if name not in headers:
+                raise UserError(f"--columns: {unknown('header', name, headers)}")
 
 
 def _of_all_rows(grid: Grid) -> list[str]:
@@ -290,7 +308,8 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
             return f"no axis tells {' from '.join(proposed.contested[:2])}"
         return "no column holds a quantity with a unit"
     elsewhere = proposed.axes | said
-    if refused := [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]:
+    table.refused_facts = [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]
+    if refused := table.refused_facts:
         return ", ".join(NOT_HERE.format(text) for text in refused)
     for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
         if axis not in known:
@@ -306,6 +325,8 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
 def _has_several_devices(table: AdoptedTable) -> bool:
     """Whether a column has counts of devices above one."""
     for column in table.proposed.columns:
+        if any(int(axes.get(DEVICES, 1)) > 1 for axes in (*column.also.values(), column.case)):
+            return True
         if column.holds == DEVICES:
             index = table.grid.header.index(column.name)
             return any((number_in(row[index]) or 0) > 1 for row in table.grid.rows if index < len(row))

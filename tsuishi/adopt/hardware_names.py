@@ -30,7 +30,7 @@ MOST_WORDS = 8
 KINDS = {
     "gpu": r"(?:\d+x)?(?:(?:gtx|rtx|titan|tesla|quadro|geforce|radeon|dgx)\w*|[vahpb]\d00\w?|[tk]\d0?|l40s?|a10g?"
     r"|mi\d+)",
-    "cpu": r"cpu|xeon|core|i[3579]|ryzen|epyc|threadripper|graviton|cortex",
+    "cpu": r"cpu|xeon|core(?= i[3579]| ?\(|$)|i[3579]|ryzen|epyc|threadripper|graviton|cortex",
 }
 
 

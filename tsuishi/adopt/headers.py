@@ -20,11 +20,13 @@ from tsuishi.adopt.printed_quantities import (
     quantity_in_paragraphs,
     quantity_of,
     quantity_of_headings,
+    quantity_of_unit,
     units_in,
 )
 from tsuishi.adopt.printed_values import (
     COUNTED,
     PrintedValues,
+    framework_words,
     named_framework,
 )
 from tsuishi.specs import numerals
@@ -44,6 +46,10 @@ _RATED = re.compile(r"\b(?:throughput|speed|rate|performance)\b")
 _TIMES = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
 # How far rate x time may be from the batch, where a column of times tells its unit by that.
 NEAR = 0.05
+# Cells without a number in a column of numbers.
+_MISSING = re.compile(
+    r"oom|out of memory|n/?[atd]?|n\.a\.|na|nan|[-–—?]+|fail\w*|error|crash\w*|tbd|none|x|✗|not .*|unsupported"
+)
 # More columns that differ in one value alone are said in one line.
 _MOST_LISTED = 3
 # A quantity, and who says it.
@@ -84,7 +90,7 @@ def column_map(
     of_networks = sum(MODEL in case for case, _ in headers.values()) > 0 and not proposed.holds(MODEL)
     for index, (case, left) in headers.items():
         name = grid.header[index]
-        if index not in said and not _are_numbers(cells[index], proposed.decimal):
+        if index not in said and not _are_numbers(name, cells[index], proposed.decimal):
             take_words(proposed, name, cells[index], named)
             continue
         is_case = ("all" in given and bool(case)) or _is_case_alone(name, case, left, of_networks)
@@ -174,9 +180,14 @@ def _of_all(grid: Grid, given: Mapping[str, str], words: Vocabulary) -> _Said | 
     return None
 
 
-def _are_numbers(cells: Sequence[str], decimal: numerals.Decimal) -> bool:
+def _are_numbers(name: str, cells: Sequence[str], decimal: numerals.Decimal) -> bool:
+    """Whether a column is of numbers: more than of words, or as many under a header with a unit."""
+    are_numbers = [number_in(cell, decimal) is not None for cell in cells]
+    others = [cell for cell, is_number in zip(cells, are_numbers, strict=True) if not is_number]
+    words = sum(any(map(str.isalpha, cell)) and not _MISSING.fullmatch(cell.lower()) for cell in others)
     are_names = sum(map(is_hardware, cells)) * 2 > len(cells)
-    return not are_names and any(number_in(cell, decimal) is not None for cell in cells)
+    most = sum(are_numbers) > words or (sum(are_numbers) == words and quantity_of(name) is not None)
+    return any(are_numbers) and most and not are_names
 
 
 def _library(proposed: ColumnMap, named: PrintedValues) -> None:
@@ -262,18 +273,27 @@ def _quantity(
     cells: Sequence[str],
     of_all: _Said | None,
 ) -> bool:
-    """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns."""
-    quantity, why = proposed.quantity_of(name), "the unit in its header"
-    units = [] if quantity else units_in(cells)
-    of_units = {unit: found for unit in units if (found := proposed.quantity_of(f"{name} ({unit})"))}
-    quantity = next(iter(of_units.values()), quantity)
+    """Take a column for a quantity: its unit is in the header or in its cells, or is said for all such columns.
+
+    A column of a framework that is not here, or of two, is left out. Returns whether something is decided.
+    """
+    if framework_words(name) and not named_framework(name):
+        proposed.evidence.append(Taken(name, "", f"of {' or '.join(framework_words(name))}: no case here"))
+        return True
+    of_header, units = proposed.quantity_of(name), units_in(cells)
+    if of_header:
+        found_of = {unit: quantity_of_unit(unit) for unit in units}
+    else:
+        found_of = {unit: proposed.quantity_of(f"{name} ({unit})") for unit in units}
+    of_units = {unit: found for unit, found in found_of.items() if found}
+    quantity, why = of_header or next(iter(of_units.values()), None), "the unit in its header"
     alike = {
         unit: found
         for unit, found in of_units.items()
         if quantity and (found[0], found[2]) == (quantity[0], quantity[2])
     }
     read = tuple(alike)
-    if read:
+    if read and not of_header:
         others = ", ".join(each for each in units if each not in read)
         why = f"the unit in its cells: {', '.join(read)}{others and f' (not {others})'}"
     if quantity is None and of_all and (case or hardware) and (of_all[1] == _AS_GIVEN or not units):
@@ -284,7 +304,7 @@ def _quantity(
     column = PrintedColumn(name=name, holds=holds, scale=scale, inverse=inverse, case=dict(case), hardware=hardware)
     factors = {unit: found[1] for unit, found in alike.items() if found[1] != scale}
     of = {
-        "units": read if len(read) < len(units) else (),
+        "units": ("", *read) if of_header and units else read if len(read) < len(units) else (),
         "factors": factors,
         "framework": named_framework(name) or None,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tsuishi.adopt.hardware_names import MOST_WORDS, hardware_in
 from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, count_in, framework_words
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, Value
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.printed_table import counted_hardware
 
@@ -15,9 +15,15 @@ _PER_DEVICE = re.compile(
 )
 # Counts of devices in words; a number of them that is not said; and a number before a name: 4 V100s.
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
-_IN_WORDS = re.compile(rf"\b({'|'.join(_NUMBERS)})(?= (?:gpus?|cards?|devices?)\b)", re.IGNORECASE)
+_IN_WORDS = re.compile(
+    rf"\b({'|'.join(_NUMBERS)})(?= (?:(?-i:[A-Z0-9])\S* ){{0,3}}(?:gpus?|cards?|devices?)\b)", re.IGNORECASE
+)
 _SEVERAL = re.compile(r"\b(?:multi(?:ple)?|several|many) ?(?:gpus?|cards|devices)\b", re.IGNORECASE)
 _COUNT_BEFORE = re.compile(r"(\d{1,2}) ([A-Za-z].*?)s?$")
+# A text that names hardware for another reason.
+_NOT_OF_HERE = re.compile(r"\b(?:than|thanks?|donat\w+|unlike|compared)\b", re.IGNORECASE)
+_IMAGE_SIZE = re.compile(r"\b(\d{2,4}) ?[x×] ?\1\b")
+_SEVERAL_NODES = re.compile(r"\b(?:[2-9]|\d{2,}) (?:nodes|machines|servers)\b", re.IGNORECASE)
 # A paragraph between two tables that is about the second.
 _OF_WHAT_FOLLOWS = re.compile(r"\b(?:below|following|next)\b|:$", re.IGNORECASE)
 # Releases in a name or a heading.
@@ -71,6 +77,10 @@ def named_facts(
     for text in remarks:
         if _OF_WHAT_FOLLOWS.search(text):
             continue
+        found.small_images = found.small_images or _small_images(text)
+        counts = {count_in(each) for each in COUNTS[DEVICES].finditer(text)} - {"1"}
+        if counts and DEVICES not in found.case:
+            found.refused.append(f"{DEVICES} {' or '.join(sorted(counts))}, below the table")
         for axis, printed in values.within(text)[0].items():
             is_said = axis in found.case or axis not in ("precision", "execution")
             if not is_said and values(axis, printed) != values.usual(axis):
@@ -97,9 +107,10 @@ def _take_notes(found: NamedFacts, notes: Sequence[str], values: PrintedValues, 
         texts = {f"{axis} {each.case[axis]}" for each in said if axis in each.case}
         if axis not in COUNTS:
             texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
-        if len(texts) != 1 or " or " in "".join(texts):
+        of_several = [part for text in texts for part in text.removeprefix(f"{axis} ").split(" or ")]
+        if not texts or (len(of_several) > 1 and all(values(axis, part) is not None for part in of_several)):
             continue
-        printed = texts.pop().removeprefix(f"{axis} ")
+        printed = " or ".join(dict.fromkeys(of_several))
         value = int(printed) if axis in COUNTS else values(axis, printed)
         if _take_value(found, axis, printed, value):
             found.by_sentence.add(axis)
@@ -112,35 +123,51 @@ def _take_facts(
     found: NamedFacts, text: str, values: PrintedValues, sheets: Sequence[DataSheet], is_name: bool
 ) -> None:
     _take_hardware(found, text, sheets, is_name)
-    spaced = _IN_WORDS.sub(lambda of: str(_NUMBERS.index(of[1].lower()) + 1), re.sub(r"[_-]+", " ", text))
-    if several := _SEVERAL.search(spaced):
-        found.refused.append(f"{DEVICES} {several[0]}")
-    is_sentence = not is_name and len(text.split()) > MOST_WORDS
-    for axis, pattern in COUNTS.items():
-        counts = [*pattern.finditer(spaced)]
-        differ = len({*map(count_in, counts)}) > 1 and is_sentence
-        if counts and not differ and axis not in found.case and (count := int(count_in(counts[0]))):
-            found.case[axis] = count
-            behind = spaced[counts[0].end() :]
-            found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(behind) is not None
-            found.evidence.append((counts[0][0], f"{axis} = {count}"))
+    # In a name 32-224 are two numbers; in a sentence they are a range.
+    spaced = re.sub(r"[_-]+" if is_name else r"_+|-+(?!\d)|(?<!\d)-+", " ", text)
+    spaced = _IN_WORDS.sub(lambda of: str(_NUMBERS.index(of[1].lower()) + 1), spaced)
+    _take_counts(found, spaced, is_name)
     for name, version in _RELEASES.items():
         for release in version.finditer(spaced):
             found.software.setdefault(name, _dotted(name, release[1]))
     _take_framework(found, spaced)
-    small = SMALL_IMAGES.search(text)
-    found.small_images = found.small_images or (small[0] if small else "")
+    found.small_images = found.small_images or _small_images(text)
     said = values.within(text, is_name)[0]
-    if network := values.network_in(text):
-        said.setdefault(MODEL, network)
+    is_sentence = not is_name and len(text.split()) > MOST_WORDS
+    network = "" if is_sentence or MODEL in said else values.network_in(text)
+    if network:
+        said[MODEL] = network
+    elif network is None and MODEL not in found.case:
+        found.refused.append(f"{MODEL} {text}")
     for axis, printed in said.items():
         if _take_value(found, axis, printed, values(axis, printed)) and is_sentence:
             found.by_sentence.add(axis)
 
 
+def _take_counts(found: NamedFacts, spaced: str, is_name: bool) -> None:
+    """Take devices, batch size and image size, where no nearer text says them and this text says one number."""
+    if several := _SEVERAL.search(spaced) or _SEVERAL_NODES.search(spaced):
+        found.refused.append(f"{DEVICES} {several[0]}")
+    patterns = COUNTS if is_name else {**COUNTS, IMAGE_SIZE: _IMAGE_SIZE}
+    for axis, pattern in patterns.items():
+        counts = [*pattern.finditer(spaced)]
+        numbers = {int(count_in(each)) for each in counts} - {0}
+        if axis in found.case or len(numbers) != 1:
+            continue
+        (found.case[axis],) = numbers
+        behind = spaced[counts[0].end() :]
+        found.batch_per_device |= axis == BATCH_SIZE and _PER_DEVICE.match(behind) is not None
+        found.evidence.append((counts[0][0], f"{axis} = {found.case[axis]}"))
+
+
+def _small_images(text: str) -> str:
+    small = SMALL_IMAGES.search(text)
+    return small[0] if small else ""
+
+
 def _take_hardware(found: NamedFacts, text: str, sheets: Sequence[DataSheet], is_name: bool) -> None:
     """Take the hardware of a text, where no nearer text names any."""
-    if found.hardware or found.names_several:
+    if found.hardware or found.names_several or _NOT_OF_HERE.search(text):
         return
     hardware = hardware_in(text, sheets, is_name)
     count = 0

@@ -1,5 +1,6 @@
 """What tables do not say, as questions in their own words; each answer is an option of adopt and check."""
 
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -7,24 +8,29 @@ from itertools import groupby
 from tsuishi.adopt.adoption import AdoptedTable, Adoption, number_cells
 from tsuishi.adopt.printed_quantities import is_of_other_quantity
 from tsuishi.specs.case import BATCH_SIZE, IMAGE_SIZE, MODEL
+from tsuishi.specs.grids import SECTION
 from tsuishi.specs.printed_table import HARDWARE, NOTHING, TWO_READINGS
 from tsuishi.specs.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class OptionAnswer:
-    """An answer in words, and the option with its value; where the value ends with '=', a person adds the rest."""
+    """An answer in words, and the option with its value; where the value ends with '=', a person adds the rest.
+
+    tables: those that it is of, where the option itself cannot name them and would change others.
+    """
 
     words: str
     option: str
     value: str
+    tables: tuple[int, ...] = ()
 
     @property
     def typed(self) -> str:
         """The option as it is typed."""
-        if not self.value:
-            return f"--{self.option}"
-        return f'--{self.option} "{self.value}{"..." if self.value.endswith("=") else ""}"'
+        of_tables = f"--tables {','.join(map(str, self.tables))} " if self.tables else ""
+        value = self.value + ("..." if self.value.endswith("=") else "")
+        return f"{of_tables}--{self.option} {shlex.quote(value)}" if value else f"{of_tables}--{self.option}"
 
 
 # The units that answers name first, in words.
@@ -81,11 +87,11 @@ def open_questions(adoption: Adoption, words: Vocabulary) -> list[OpenQuestion]:
     for (_, answers), group in groupby(asked, key=lambda each: (each.text, each.answers)):
         alike = list(group)
         numbers = tuple(sorted({number for each in alike for number in each.tables}))
-        if any(table.reading.numbers for table in adoption.tables if table.number not in numbers):
+        if any(number_cells(table) for table in adoption.tables if table.place not in numbers):
             answers = tuple(
                 replace(each, value=",".join(f"{number}:{each.value}" for number in numbers))
                 if each.option in ("columns", "set")
-                else each
+                else replace(each, tables=numbers)
                 for each in answers
             )
         found.append(replace(alike[0], answers=answers, numbers=sum(each.numbers for each in alike), tables=numbers))
@@ -94,7 +100,7 @@ def open_questions(adoption: Adoption, words: Vocabulary) -> list[OpenQuestion]:
 
 def _of_table(table: AdoptedTable, words: Vocabulary) -> Iterator[OpenQuestion]:
     """The next questions of a table: further ones follow from the answers."""
-    here = (table.number,)
+    here = (table.place,)
     if not number_cells(table) and not table.reading.numbers:
         return
     if table.unread:
@@ -109,7 +115,9 @@ def _of_table(table: AdoptedTable, words: Vocabulary) -> Iterator[OpenQuestion]:
         signs = OptionAnswer("a point is the decimal sign", "decimal", "."), OptionAnswer("a comma is", "decimal", ",")
         yield OpenQuestion("which decimal sign?", signs, len(open_signs), here, example=open_signs[0])
     apart = [cell.what for cell in table.reading.refused if cell.why == "column" and " beside " not in cell.what]
-    for name in dict.fromkeys(apart):
+    named = {name for name in dict.fromkeys(apart) if name in table.grid.header and name not in ("", SECTION)}
+    axes = {column.name for column in table.proposed.columns}
+    for name in sorted(named - axes, key=apart.index):
         answer = OptionAnswer("all rows are readings of one number", "columns", f"{_escaped(name)}={NOTHING}")
         yield OpenQuestion(f'rows differ in column "{name}", which is no axis', (answer,), apart.count(name), here)
 
@@ -120,8 +128,8 @@ def _of_unread(table: AdoptedTable, words: Vocabulary) -> Iterator[OpenQuestion]
     if not any(map(table.proposed.is_quantity, table.proposed.columns)):
         yield from _of_units(table, waiting)
         return
-    for refused in dict.fromkeys(each.partition(", ")[0] for each in table.named.refused):
-        axis, _, printed = refused.partition(" ")
+    for refused in dict.fromkeys(table.refused_facts):
+        axis, _, printed = refused.partition(", ")[0].partition(" ")
         option, values = ("set", words.axes[axis].values) if axis in words.axes else ("framework", words.frameworks)
         answers = [
             OptionAnswer(str(each), option, f"{axis}={each}" if option == "set" else str(each)) for each in values
@@ -155,4 +163,4 @@ def _units_of(name: str) -> Iterable[OptionAnswer]:
 
 
 def _escaped(name: str) -> str:
-    return name.replace(",", "\\,")
+    return name.replace("\\", "\\\\").replace(",", "\\,")

@@ -92,7 +92,7 @@ def _numbers_of(table: AdoptedTable, axes: Collection[str]) -> list[CheckableNum
 def tables_with(adoption: Adoption, row: str) -> set[int]:
     """The numbers of the tables that have these words in a row, with its headers and headings."""
     return {
-        table.number
+        table.place
         for table in adoption.tables
         if any(_has((*cells, *table.grid.header, *table.grid.heading, table.title), row) for cells in table.grid.rows)
     }

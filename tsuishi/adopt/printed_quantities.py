@@ -31,8 +31,13 @@ OF_MANY = (
 )
 # Times and rates that are no mean of a whole step.
 _OTHER = re.compile(
-    r"(?:/|\bper) ?(?:gpu|device|card)s?\b"
-    r"|\b(?:forward|backward|std|stdev|err|error|p\d\d|max|load|loading|warm|first|speed-?up)\b"
+    r"(?:/|\bper) ?(?:gpu|device|card|w|watt|chip|core|worker|node|process|socket|tpu)s?\b|(?:/|\bper) ?\$"
+    r"|(?:/|\bper) ?s(?:ec(?:ond)?s?)? ?(?:/|\bper\b)|(?:/|\bper) ?ms\b(?<!latency/ms)(?<!time/ms)(?<!core/ms)"
+    r"|\b(?:\d[\d,]*k?|k|thousands?|millions?) (?:of )?(?:images?|imgs?|samples?|frames?)\b"
+    r"|\b(?:forward|backward|std|stdev|variance|err|error|diff|p\d\d|max|load|loading|warm\w*|first|speed-?up|improvement)\b"
+    r"|\b(?:tail|percentile|fastest|slowest|worst|best|peak|ideal|theoretical|target|estimated|expected|overhead)\b"
+    r"|\b(?:optimi[sz]er|all-?reduce|comm(?:unication)?|kernel|h2d|d2h|copy|transfer|pre-?process\w*|post-?process\w*|nms)\b"
+    r"|\bcpu time\b"
     r"|(?<!torch[. ])(?<!with )(?<!without )(?<!w/ )(?<!w/o )\bcompile\b"
     r"|(?<!/)(?<!/ )(?<!per )\bmin\b|\d\d ?%"
     rf"|{OF_MANY}"
@@ -137,7 +142,8 @@ def is_unit(text: str) -> bool:
 def is_unit_of_column(text: str) -> bool:
     """Whether a person may say it of a column: also microseconds, and times of a step (s/it)."""
     plain = header_words(text)
-    return is_unit(text) or plain in numerals.SECONDS or _TIME_EACH.fullmatch(plain) is not None
+    of_time = plain in numerals.SECONDS or _TIME_EACH.fullmatch(plain) or _TIME_OF_IMAGE.fullmatch(plain)
+    return is_unit(text) or bool(of_time)
 
 
 def units_in(cells: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from tsuishi.adopt.hardware_names import is_word_of_hardware, names_of_hardware
 from tsuishi.adopt.printed_quantities import header_words, is_unit, plain
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
 from tsuishi.specs.vocabulary import Vocabulary
-from tsuishi.specs.zoo_names import LIBRARIES, name_in, names_of
+from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library, name_in, names_of
 
 # Stands for a value that is known, and that no case here has.
 NOT_HERE = "{} (no case here)"
@@ -16,27 +16,39 @@ _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 COUNTS = {
     DEVICES: re.compile(
-        r"(?<![\w.])(\d{1,2}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?gpus?(?![a-z]))"
+        r"(?<![\w.])(\d{1,4}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?(?:(?-i:[A-Z])\w* ){0,3}gpus?(?![a-z]))"
         r"|\b(?:gpus|devices|gpu count|n gpus?) ?[:=] ?(\d{1,3})\b",
         re.IGNORECASE,
     ),
     BATCH_SIZE: re.compile(
         r"\b(?:(?:mini ?)?batch(?:es)?(?: ?sizes?)?|bs)(?: of| is| was| set to)?\W{0,3}(\d{1,15})\b"
-        r"(?!\.\d| ?(?:to|and|,|or|/) ?\d)",
+        r"(?!\.\d| ?(?:to|and|,|or|/|-|–) ?\d)(?<!max \d)(?<!max \d\d)",
         re.IGNORECASE,
     ),
 }
 # Counts in the header of a column. In a heading, cores are those that a machine has.
 _COUNTS_IN_HEADER = {**COUNTS, "cpus": re.compile(r"\b(\d+) ?(?:cpu )?cores?\b", re.IGNORECASE)}
 # Words before a value, and behind it, that say that it is not so.
-_NOT, _OFF = {"without", "no", "not", "non", "sans"}, {"off", "disabled", "false"}
+_NOT = {"without", "no", "not", "non", "sans", "never", "unlike", "than", "don't", "didn't"}
+_OFF = {"off", "disabled", "false", "unused"}
+_VERB = re.compile(r"is|are|was|were|do|does|did|uses?|used", re.IGNORECASE)
+# A sentence about what is not so, or not yet: its words are no settings.
+_SUPPOSED = re.compile(
+    r"\b(?:would|could|should|might|may|can|try|todo|plan|soon|future|instead)\b|\[ \]", re.IGNORECASE
+)
 # What "single" and "double" count.
 _COUNTABLE = re.compile(r"(?:gpu|node|card|machine|device|host|server|thread|core|batch|socket)s?", re.IGNORECASE)
-_YES, _YES_OR_NO = re.compile(r"true|yes|y|on|1|✓|✔|x"), re.compile(r"true|yes|y|on|1|✓|✔|x|false|no|n|off|0|✗|-")
+_YES, _YES_OR_NO = re.compile(r"true|yes|y|on|1|✓|✔"), re.compile(r"true|yes|y|on|1|✓|✔|false|no|n|off|0|✗|-")
 # What may stand in brackets behind the name of a network: a reference, and the usual size of images.
 _ASIDE = re.compile(r"\d{1,3}\]|224(?: ?[x×] ?224)?(?: ?px)?\)|\)")
 # What makes a network another behind its name; words that begin the names of networks.
 _VARIANT = re.compile(r"v(?!1$|15$)\d+\w*|[cdst]|vd|d2|\d+x\d+d?|se|fpn|ssd|unet|\d+w?d?")
+_ZOOS = ("torchvision", "keras")
+_BUILT_ON = re.compile(
+    r"\b(?:r-?cnn|retinanet|ssd(?:lite)?\d*|u-?net|deeplab\w*|fcn|fpn|yolo\w*|detr|encoder|backbone|moco|simclr|byol|pruned|sparse"
+    r"|wide|se|distilled|quantized)\b",
+    re.IGNORECASE,
+)
 _LIKE_NETWORK = re.compile(
     r"(?:res|vgg|dense|mobile|efficient|google|squeeze|shuffle|reg|alex)net|vgg|inception|vit|bert|gpt", re.IGNORECASE
 )
@@ -88,7 +100,7 @@ class PrintedValues:
             # "resnet50 (ms)": a unit stands behind the name. "ResNet-50 (FP16)" is of another axis, too.
             name, bracket, rest = re.match(r"([^(\[]*)([(\[]?)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
             behind = bracket and not (is_unit(rest.strip(" )]")) or _ASIDE.fullmatch(rest))  # VGG16 (pruned) is another
-            usual = re.sub(r"[ _-]*\(?v1\.5\)?$", "", text)  # ResNet-50 v1.5 is what everybody builds
+            usual = re.sub(r"[ _-]*\(?v1\.5\)?$", "", text)  # everybody builds v1.5
             known = self._models.get(plain(text)) or self._models.get(plain(usual))
             return known or (None if behind else self._models.get(plain(name)))
         if axis in self._values:
@@ -108,6 +120,10 @@ class PrintedValues:
         # Of libraries that have as many names, the spelling decides.
         exact = {name: sum(text in names_of(name)[1] for text in texts) for name in self._libraries}
         best = max(counted, key=lambda name: (counted[name], exact[name]), default="")
+        most = counted.get(best), exact.get(best)
+        frameworks = {framework_of_library(name) for name in counted if (counted[name], exact[name]) == most}
+        if not self._own_library and len(frameworks) > 1:  # of Keras or of PyTorch: nothing says which
+            return "", 0
         if best and counted[best] < _FEWEST_OF_LIBRARY and counted.get(self._own_library):
             best = self._own_library
         few = 1 if best == self._own_library else _FEWEST_OF_LIBRARY
@@ -160,6 +176,8 @@ class PrintedValues:
         names = [token for token in left if not _OF_QUANTITIES.fullmatch(token)]
         is_model = plain("".join(names)) in self._models
         is_label = (is_model or all(map(is_word_of_hardware, names))) and not _joined(tokens)
+        if len(tokens) > 2 * _MOST_TOKENS and _SUPPOSED.search(text):
+            return {}, text
         said: dict[str, list[str]] = {}
         for axis, at, size in found:
             printed = " ".join(tokens[at : at + size])
@@ -174,6 +192,7 @@ class PrintedValues:
                 said.setdefault(axis, []).append(printed)
             elif self._axes[axis].usual and axis != "mode":
                 said.setdefault(axis, []).append(str(self._axes[axis].usual))
+                names = [name for name in names if name.lower() not in _NOT | _OFF]
         # Of several values of an axis none is taken: their text is that of no value.
         case = {
             axis: texts[0] if len({self(axis, each) or each for each in texts}) == 1 else " or ".join(texts)
@@ -184,15 +203,21 @@ class PrintedValues:
         return case, (" ".join(names) if case else text)
 
     def switch(self, header: str, texts: Sequence[str]) -> dict[str, dict[str, Value]]:
-        """The axes for yes and no under a header that is a value of an axis: "AMP", True and False; else empty."""
+        """The axes for yes and no under a header that is a value of an axis: "AMP", True and False; else empty.
+
+        What is not as usual may be several things, so "FP32" without a yes has no axes.
+        """
         case, left = self.within(header)
         values = {axis: value for axis, printed in case.items() if (value := self(axis, printed)) is not None}
         if left or len(values) != 1 or not texts or not all(_YES_OR_NO.fullmatch(text.lower()) for text in texts):
             return {}
         (axis,) = values
         usual = self._axes[axis].usual
-        of_no = {axis: usual} if usual is not None else {}
-        return {text: dict(values) if _YES.fullmatch(text.lower()) else dict(of_no) for text in texts}
+        has_no = usual is not None and values[axis] != usual and axis != "mode"
+        said = {text: _YES.fullmatch(text.lower()) is not None for text in texts}
+        of_no = {axis: usual} if has_no and usual is not None else None
+        of = {text: dict(values) if yes else of_no for text, yes in said.items()}
+        return {text: axes for text, axes in of.items() if axes is not None}
 
     def usual(self, axis: str) -> Value | None:
         """The value of an axis that goes without saying."""
@@ -210,8 +235,13 @@ class PrintedValues:
             if not _OF_QUANTITIES.fullmatch(token) and not framework_words(token) and token not in names
         ]
 
-    def network_in(self, text: str) -> str:
-        """The only network of suites that a heading or a name has among its words; empty without, or of several."""
+    def network_in(self, text: str) -> str | None:
+        """The only network of suites that a heading or a name has among its words.
+
+        Empty without any; None of several, of a network that is not here, and of a detector around a network.
+        """
+        if _BUILT_ON.search(text):
+            return None
         tokens, found = _tokens(text), dict[str, str]()
         index = 0
         while index < len(tokens):
@@ -222,10 +252,10 @@ class PrintedValues:
             name = names[size]
             if name and not _VARIANT.fullmatch(behind):
                 found.setdefault(name, " ".join(tokens[index : index + size]))
-            elif name or _LIKE_NETWORK.match(tokens[index]):
+            elif name or _LIKE_NETWORK.match(tokens[index]) or any(name_in(each, tokens[index]) for each in _ZOOS):
                 found.setdefault(tokens[index], "")
             index += size
-        return "".join(found.values()) if len(found) == 1 else ""
+        return "".join(found.values()) or (None if found else "") if len(found) < 2 else None
 
     def facts_of_cell(self, text: str) -> dict[str, Value] | None:
         """The axes of which a cell of words says values, as "AMP, NHWC"; None where it says what no case here has.
@@ -258,7 +288,7 @@ def count_in(match: re.Match[str]) -> str:
 
 def _tokens(text: str) -> list[str]:
     return [
-        token
+        token.rstrip(".")
         for token in re.split(
             r"[\s/,;:+&()\[\]_-]+", re.sub(r"\bw/(o\b)?", lambda of: f"with{'out' * bool(of[1])} ", text.strip())
         )
@@ -273,7 +303,11 @@ def _joined(tokens: Sequence[str]) -> bool:
 
 def _is_negated(tokens: Sequence[str], at: int, size: int) -> bool:
     before, behind = tokens[at - 1 : at], tokens[at + size : at + size + 1]
-    return {*map(str.lower, before)} & _NOT != set() or {*map(str.lower, behind)} & _OFF != set()
+    is_sentence = len(tokens) > _MOST_TOKENS * 2 or any(map(_VERB.fullmatch, tokens))
+    if is_sentence:  # "we do not use mixed precision", "AMP was not used"
+        before, behind = tokens[max(0, at - 3) : at], tokens[at + size : at + size + 3]
+    words = {*map(str.lower, before)}, {*map(str.lower, behind)}
+    return bool(words[0] & _NOT or words[1] & (_OFF | (_NOT if is_sentence else set())))
 
 
 def framework_words(text: str) -> list[str]:

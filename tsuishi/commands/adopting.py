@@ -1,6 +1,7 @@
 """`invoke adopt`: a published table becomes a source and a suite; each column and each cell is accounted for."""
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -93,7 +94,7 @@ def _by_table(pairs: Mapping[str, str]) -> dict[int, dict[str, str]]:
     """Pairs by the number of the table before their names, 0 without."""
     found: dict[int, dict[str, str]] = {}
     for name, value in pairs.items():
-        of = re.fullmatch(r"(\d{1,5}):(.+)", name)
+        of = re.fullmatch(r"(\d{1,5}):(\S.*)", name)
         found.setdefault(int(of[1]) if of else 0, {})[of[2] if of else name] = value
     return found
 
@@ -109,6 +110,8 @@ def _answered(chain: Chain, read: Callable[[Mapping[str, str]], Adoption], row: 
     adoption, skipped, typed = read(given), set[str](), list[str]()
     while screen.can_ask:
         asked = [each for each in questions_about(adoption, words, row) if each.text not in skipped]
+        # An option that would change other tables, too, is not asked for.
+        asked = [each for each in asked if not any(answer.tables for answer in each.answers)]
         if not asked:
             break
         answer = _ask(screen, asked[0])
@@ -125,15 +128,17 @@ def _answered(chain: Chain, read: Callable[[Mapping[str, str]], Adoption], row: 
             screen.say(str(error))
             continue
         given[option] = joined
-        typed.append(f'--{option} "{value}"' if option != "per_device" else "--per-device")
+        typed.append(option)
     if typed:
-        screen.say(f"the same without questions: {' '.join(typed)}")
+        given_now = [f"--{name} {shlex.quote(given[name])}" for name in _SAID if name in given]
+        given_now += ["--per-device"] if "per_device" in given else []
+        screen.say(f"the same without questions: {' '.join(given_now)}")
     return adoption
 
 
 def questions_about(adoption: Adoption, words: Vocabulary, row: str) -> list[OpenQuestion]:
     """The open questions; with words of a row, those about tables that have them."""
-    tables = tables_with(adoption, row) if row else {table.number for table in adoption.tables}
+    tables = tables_with(adoption, row) if row else {table.place for table in adoption.tables}
     return [each for each in open_questions(adoption, words) if tables.intersection(each.tables)]
 
 
@@ -172,11 +177,11 @@ def _case(option: str, pairs: Mapping[str, str], words: Vocabulary) -> dict[str,
 
 def _pairs(option: str, text: str) -> dict[str, str]:
     """`name=value,name=value`; a comma within a name is written \\,. Raises UserError."""
-    pairs = [part.partition("=") for part in re.split(r"(?<!\\),", text) if part.strip()]
+    pairs = [part.rpartition("=") for part in re.split(r"(?<!(?<!\\)\\),", text) if part.strip()]
     for name, equals, value in pairs:
         if not (name.strip() and equals and value.strip()):
             raise UserError(f"--{option}: write name=value, separated by commas; given: {text}")
-    return {name.strip().replace("\\,", ","): value.strip() for name, _, value in pairs}
+    return {re.sub(r"\\([,\\])", r"\1", name.strip()): value.strip() for name, _, value in pairs}
 
 
 def _show(chain: Chain, adoption: Adoption) -> list[dict[str, Any]]:

@@ -138,7 +138,7 @@ def _grid(
     columns = [dict.fromkeys(head[index] for head in heads if index < len(head)) for index in range(len(heads[-1]))]
     header = tuple(" ".join(filter(None, column)) for column in columns)
     own, *above = [_paragraphs(group) for group in notes] or [()]
-    if own and len(own[-1].split()) <= _MOST_WORDS:
+    if own and len(own[-1].split()) <= _MOST_WORDS and not own[-1].endswith("."):
         heading, own = (*heading, own[-1]), own[:-1]
     said = tuple(filter(None, (own, *above)))
     return [_with_sections(_with_units(Grid(header, tuple(data), heading, said, _paragraphs(remarks))))]
@@ -190,6 +190,7 @@ def _has_numbers(grid: Grid, place: int) -> bool:
 def _with_sections(grid: Grid) -> Grid:
     """A grid with a column for its rows that are a line of words over the rows below: `SECTION`."""
     width, section, texts, rows = len(grid.header), "", list[str](), list[tuple[str, ...]]()
+    below = False
     for row in grid.rows:
         words = dict.fromkeys(filter(None, row))
         (first, *more) = words
@@ -199,7 +200,9 @@ def _with_sections(grid: Grid) -> Grid:
             and (row.count(first) in (1, width))
             and not re.search(r"^[\d.,]+$", first)
         ):
-            section, row = first, (*[""] * width,)
+            section, row, below = f"{section}, {first}" if below else first, (*[""] * width,), True
+        else:
+            below = False
         texts.append(section)
         rows.append(row)
     if not any(texts):

@@ -41,7 +41,8 @@ _TAKEN = ("ns", "us", "µs", "μs", "ms", "msec", "s", "sec", "second", "seconds
 
 # 55.9 ± 0.4, 55.9 (0.4), 66,7 +1,6 -1,5, 55.9 ms: the first is the number, and no other number stands beside it.
 _FIRST = re.compile(
-    r"(?:[~≈]\s*)?([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d|\().*|\s*[^\d\s.,/][^\d]*)?"
+    r"(?:[~≈]\s*)?([-−]?[\d.,'’_]*\d(?:[eE][-+]?\d+)?)(?:\s*(?:±|\+/-|\+-|\+\d).*|\s*[^\d\s.,/+(][^\d(]*)?"
+    r"(?:\s*\(\s*[±+−-]?\s*[\d.,]+\s*(?:%|[x×]|ms|s|std|sd|σ)?\s*\)(?!\S).*)?"
 )
 _CELL_UNIT = re.compile(r"(?:[~≈]\s*)?[\d.,]+(?:[kKM](?!\w))? ?((?![kKM](?!\w))[^\d\s.,\-–−±(*].*)")
 _THOUSANDS = re.compile(r"(?:[~≈]\s*)?[\d.,]+([kKM])(?!\w).*")  # 342K, 2.1k images/s
@@ -196,4 +197,4 @@ def is_unit_alone(text: str) -> bool:
 def unit_of_cell(text: str) -> str:
     """The unit behind the number of a cell: "ms" of 31.3ms, "img/s" of 356 img/s; empty without."""
     unit = _CELL_UNIT.fullmatch(text)
-    return unit[1].strip() if unit else ""
+    return unit[1].strip().rstrip("*†‡§^ ") if unit else ""

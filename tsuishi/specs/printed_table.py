@@ -21,33 +21,38 @@ from tsuishi.specs.environment import Framework
 from tsuishi.specs.experiment import Digest, Factor, Inside
 from tsuishi.specs.grids import PERCENTILES, Grid
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
-from tsuishi.specs.zoo_names import name_in, names_of
+from tsuishi.specs.zoo_names import framework_of_library, name_in, names_of
 
 # A column that identifies no case, but says of which network a row is.
 PARAMETERS = "parameters"
 # A column may also hold the hardware of its row, words that stand for several axes ("AMP, NHWC": `also`), the framework
 # of its row (`frameworks`), or nothing that tells numbers apart, as a person says.
+HARDWARE, WORDS, FRAMEWORK, NOTHING = "hardware", "words", "framework", "nothing"
 # Why a number is refused that is another with the other decimal sign.
 TWO_READINGS = "two readings"
-HARDWARE, WORDS, FRAMEWORK, NOTHING = "hardware", "words", "framework", "nothing"
 # Headers of columns that differ between readings of one number: a counter; and other results.
 _RUNNING = re.compile(
     r"(?:#|no\.?|nr|index|idx|id|run|rep|repeat|repetition|trial|iter|iteration|round|seed|time ?stamp|unnamed: ?0)?"
     r"(?: ?(?:#|no\.?|id|index|number|num|\d+))?"
 )
 _MEASURED = re.compile(
-    r"\b(?:acc|accuracy|top ?-?[15]|loss|std|stdev|var|p\d\d|percentile|speed-?up|latency|time|throughput|fps|speed"
-    r"|ratio|score|util\w*|temperature|\w+ ?/ ?s(?:ec)?"
+    r"\b(?:acc|accuracy|top ?-?[15]|loss|std|stdev|var|p\d\d|percentile|speed-?up|latency|time|throughput|fps"
+    r"|util\w*|\w+ ?/ ?s(?:ec)?"
     r"|(?:memory|mem|power|energy)\b.*\b(?:peak|us(?:ed|age)|alloc\w*|draw|avg|mean|average)"
     r"|(?:peak|used|allocated|reserved|average|avg|mean) (?:gpu )?(?:memory|mem|power|energy))\b"
 )
+# Names in which such a count is of cores of a CPU, or of lanes.
+_CORES_OR_LANES = re.compile(r"\b(?:xeon|epyc|ryzen|i[3579]|core|cpu|pcie x\d+)\b", re.IGNORECASE)
 # The end of a name that counts repetitions: "resnet50_bs128_r2".
 _REPETITION = re.compile(r"[_\- .](?:r|run|rep|trial|iter|seed)[_\- ]?\d{1,3}$", re.IGNORECASE)
-_SETTING = re.compile(r"\b(?:limit|cap|target|budget|setting)\b")
+_SETTING = re.compile(
+    r"\b(?:limit|cap|target|budget|setting|clock|link|scale|threshold|warm\w*|input|drop\w*|sleep|delay|interval)\b"
+)
 # A count of cards in the name of hardware: 8x A100, 4 x V100, 2080 Ti x2, A100 (4 GPUs); or a text of nothing else: 4x.
 _COUNT_OF_CARDS = re.compile(
-    r"(?<![\w.])(\d{1,4}) ?[x×*](?: ?(?=[a-z])|$)|(?<=[\w)])(?:(?: +\(?|\()[x*] ?| ?\(?× ?)(\d{1,4})\)?(?![\w.])"
-    r"|[(,]? ?\b(\d{1,4}) ?(?:gpus?|cards)\b\)?|^[x×] ?(\d{1,4})$",
+    r"(?<![\w.])(\d{1,3}) ?[x×*](?: ?(?=[a-z])|$)|^(\d{1,2}) (?=[a-z])(?!(?:gpus?|cards)\b)"
+    r"|(?<=[\w)])(?:(?: +\(?|\()[x*] ?| ?\(?× ?)(\d{1,3})\)?(?![\w.])(?! ?\.?\d)"
+    r"|[(,]? ?\b(\d{1,4}) ?(?:gpus?|cards)\b\)?|^[x×] ?(\d{1,3})$",
     re.IGNORECASE,
 )
 
@@ -405,6 +410,10 @@ class _Reader:
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
             raise _Refused(_NOT_ASKED, str(axes[MODEL]))
+        library, colon, _ = str(axes.get(MODEL, "")).partition(":")
+        framework = column.framework or of_row.framework
+        if colon and framework and framework != framework_of_library(library):
+            raise _Refused(MODEL, f"{of_row.network} of {framework}")
         if self._has_batches and BATCH_SIZE not in axes:
             raise _Refused(BATCH_SIZE, "said of other columns alone")
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
@@ -470,8 +479,9 @@ class _Reader:
 
 def counted_hardware(text: str) -> tuple[int, str]:
     """The count of cards in a name of hardware, 0 without, and the name of a card: 8x A100 is (8, "A100")."""
-    found = _COUNT_OF_CARDS.search(text.replace("_", " "))
-    if found is None:
+    spaced = text.replace("_", " ")
+    found = _COUNT_OF_CARDS.search(spaced)
+    if found is None or _CORES_OR_LANES.search(spaced):
         return 0, text
     left = f"{text[: found.start()]} {text[found.end() :]}"
     return int(next(filter(None, found.groups()))), " ".join(left.split()).strip(" ,-_")
