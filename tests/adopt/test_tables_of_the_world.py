@@ -674,6 +674,24 @@ def test_what_stands_below_a_table_refuses_it_or_is_of_the_next(said: str, mappe
     assert adopted(f"# Training\n\n{MODEL_TABLE}\n{said}\n").mapped() == mapped
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Training on GTX 1080 GPUs",
+        "Training on the older GTX 980 GPUs",
+        "Training, A100 80GB GPUs",
+        "Training with a V100 16 GB GPU",
+        "Training with RTX 30 Series GPUs",
+        "ResNet-50 GPU training",
+        "Training, CUDA 10 GPU",
+    ],
+)
+def test_numbers_of_names_are_no_devices(said: str) -> None:
+    for text in (f"# {said}\n\n{MODEL_TABLE}", f"# Results\n\n{said}.\n\n{MODEL_TABLE}"):
+        ((axes, *_),) = read(text)
+        assert axes.get("devices", 1) == 1
+
+
 def test_image_sizes_and_batches_in_prose() -> None:
     (found,) = read(f"# Training at 288x288\n\n{MODEL_TABLE}")
     assert found[0]["image_size"] == 288

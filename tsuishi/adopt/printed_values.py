@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from tsuishi.adopt.hardware_names import is_word_of_hardware, names_of_hardware
 from tsuishi.adopt.printed_quantities import header_words, is_unit, plain
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
+from tsuishi.specs.printed_table import COUNT_OF_DEVICES
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library, name_in, names_of
 
@@ -16,7 +17,8 @@ _FEWEST_OF_LIBRARY = 5
 # Counts in a name or a heading, by axis; spaces stand for '_' and '-'.
 COUNTS = {
     DEVICES: re.compile(
-        r"(?<![\w.])(\d{1,4}) ?(?:x (?=(?-i:[A-Z]))|(?:x )?(?:(?-i:[A-Z])\w* ){0,3}gpus?(?![a-z]))"
+        rf"(?<![\w.]){COUNT_OF_DEVICES}"
+        r" ?(?:x (?=(?-i:[A-Z]))|(?:x )?(?: ?\b(?!gi?b\b|ti\b|super\b|series\b)(?-i:[A-Z])\w* ){0,3}gpus?(?![a-z]))"
         r"|\b(?:gpus|devices|gpu count|n gpus?) ?[:=] ?(\d{1,3})\b",
         re.IGNORECASE,
     ),

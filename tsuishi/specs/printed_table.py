@@ -48,11 +48,14 @@ _REPETITION = re.compile(r"[_\- .](?:r|run|rep|trial|iter|seed)[_\- ]?\d{1,3}$",
 _SETTING = re.compile(
     r"\b(?:limit|cap|target|budget|setting|clock|link|scale|threshold|warm\w*|input|drop\w*|sleep|delay|interval)\b"
 )
+# A number before "GPUs", but for the end of a name: GTX 980 GPUs, CUDA 10 GPU, ResNet 50 GPU.
+_BEFORE_NUMBERS = "gtx rtx geforce radeon rx titan quadro tesla arc batch size bs cuda python net vgg inception"
+COUNT_OF_DEVICES = "".join(f"(?<!{word} )" for word in _BEFORE_NUMBERS.split(" ")) + r"(\d{1,3}|1024|2048|4096)"
 # A count of cards in the name of hardware: 8x A100, 4 x V100, 2080 Ti x2, A100 (4 GPUs); or a text of nothing else: 4x.
 _COUNT_OF_CARDS = re.compile(
     r"(?<![\w.])(\d{1,3}) ?[x×*](?: ?(?=[a-z])|$)|^(\d{1,2}) (?=[a-z])(?!(?:gpus?|cards)\b)"
     r"|(?<=[\w)])(?:(?: +\(?|\()[x*] ?| ?\(?× ?)(\d{1,3})\)?(?![\w.])(?! ?\.?\d)"
-    r"|[(,]? ?\b(\d{1,4}) ?(?:gpus?|cards)\b\)?|^[x×] ?(\d{1,3})$",
+    rf"|[(,]? ?\b{COUNT_OF_DEVICES} ?(?:gpus?|cards)\b\)?|^[x×] ?(\d{{1,3}})$",
     re.IGNORECASE,
 )
 
