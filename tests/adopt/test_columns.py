@@ -84,12 +84,15 @@ def test_columns_of_networks_and_a_row_for_each_reading() -> None:
 def test_many_columns_of_networks_are_said_in_one_line() -> None:
     columns = {"all": "step_s ms"}
     found = adopted(
-        "resnet18,vgg16,resnet50,cnn10,note\n3.0,9.9,5,1,a\n", "t.csv", case={"batch_size": 12}, columns=columns
+        "resnet18,vgg16,resnet50,cnn10,note\n3.0,9.9,5,1,a\n",
+        "t.csv",
+        case={"batch_size": 12, "mode": "training"},
+        columns=columns,
     )
     said = "step_s, printed x 0.001, headers are values of model"
     assert taken(found) == {"note": "not read", "resnet18, vgg16, and 2 more": said}
     assert len(numbers(found)) == 4
-    few = adopted("resnet18,vgg16\n3.0,9.9\n", "t.csv", case={"batch_size": 12}, columns=columns)
+    few = adopted("resnet18,vgg16\n3.0,9.9\n", "t.csv", case={"batch_size": 12, "mode": "training"}, columns=columns)
     assert [*taken(few)] == ["resnet18", "vgg16"]
 
 
@@ -182,7 +185,11 @@ def test_a_doubt_has_the_row_and_the_column_of_the_file_and_the_likely_value_in_
     ]
     lost = rows.index("| resnet34 | 64 | V100 | 209 |")
     rows[lost] = "| resnet34 | 64 | V100 | 20 |"
-    found = adopted("\n".join([f"| model | batch | GPU | {header} |", "|--|--|--|--|", *rows]), framework="torch")
+    found = adopted(
+        "\n".join([f"| model | batch | GPU | {header} |", "|--|--|--|--|", *rows]),
+        framework="torch",
+        case={"mode": "training"},
+    )
     (doubt,) = doubts_about(found.numbers(WORDS), found.hardware(), WORDS, [])
     assert doubt.cells[0].place == f"table.md, row {lost + 1}, column {header}"
     assert likely_text(doubt, WORDS) == f"200 {unit}"
@@ -231,7 +238,7 @@ def test_networks_of_keras_are_cases_by_its_name_and_times_on_cpu_and_gpu_are_li
 def test_a_column_of_cards_counts_where_another_header_names_hardware() -> None:
     rows = "| resnet50 | 32 | V100 | 4.6 | 58.2 |\n| resnet50 | 32 | RTX 3090 | 9.9 | 60.1 |\n"
     text = "| model | batch size | GPU | Time (ms) | CPU (ms) |\n|--|--|--|--|--|\n" + rows
-    found = {hardware: value for _, _, value, hardware in numbers(adopted(text)) if hardware != "cpu"}
+    found = {hardware: value for _, _, value, hardware in numbers(adopted(text, "train.md")) if hardware != "cpu"}
     assert found == {"v100": 0.0046, "rtx-3090": 0.0099}
 
 
@@ -240,9 +247,11 @@ def test_beside_a_column_that_names_hardware_the_others_are_of_that_of_the_table
     text = "| model | batch size | Time (ms) | CPU (ms) |\n|--|--|--|--|\n| resnet50 | 32 | 4.6 | 58.2 |\n"
     of = case("training", 32)
     for heading, name in (("", "unnamed-hardware"), ("# RTX 3090\n\n", "geforce-rtx-3090")):
-        found = adopted(heading + text, **said)
+        found = adopted(heading + text, "train.md", **said)
         assert numbers(found) == [(of, "step_s", 0.0046, name), (of, "step_s", 0.0582, "cpu")]
-    empty = adopted(text.replace("| CPU (ms) |", "| GPU |").replace("58.2", "") + "| vgg16 | 32 | 4.2 | RTX 3090 |\n")
+    empty = adopted(
+        text.replace("| CPU (ms) |", "| GPU |").replace("58.2", "") + "| vgg16 | 32 | 4.2 | RTX 3090 |\n", "train.md"
+    )
     assert [(each.name, each.title) for each in empty.hardware()] == [
         ("unnamed", "unnamed hardware"),
         ("rtx-3090", "RTX 3090"),
@@ -391,7 +400,7 @@ def test_a_heading_says_nothing_of_cells_with_a_unit_of_their_own() -> None:
 
 
 def test_decimal_commas_scatter_and_releases_that_tell_lines_apart() -> None:
-    comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "t.csv")
+    comma = adopted("model;batch;images/s\nresnet50;1;66,7 ± 1,6\nresnet50;2;110,25\n", "train.csv")
     assert [value for _, _, value, _ in numbers(comma)] == [66.7, 110.25]
     files = [
         TableFile(f"pt{release}-train-rtx3090.csv", "model,bs,img/s\nresnet50,8,1\n", b"", "", Licence())
@@ -437,7 +446,7 @@ def test_a_table_is_stored_byte_by_byte_and_a_case_is_there_once(tmp_path: Path)
 def test_precisions_that_no_case_has_are_refused_not_taken_for_another() -> None:
     found = adopted("model,bs,img/s\nresnet50,8,1\n", "rtx3090_fp16_train.csv")
     assert found.refused() == {("table", "precision fp16 (no case here)"): 1}
-    column = adopted("model,bs,dtype,img/s\nresnet50,8,fp16,1\nresnet50,8,amp,2\n", "t.csv")
+    column = adopted("model,bs,dtype,img/s\nresnet50,8,fp16,1\nresnet50,8,amp,2\n", "train.csv")
     assert [axes["precision"] for axes, *_ in numbers(column)] == ["amp_fp16"]
     assert column.refused() == {("precision", "fp16"): 1}
 
@@ -588,11 +597,12 @@ def test_batches_and_cores_in_headers_and_precisions_by_their_cells() -> None:
 def test_indices_of_gpus_are_no_counts_and_a_second_column_of_a_quantity_says_why_it_is_not_read() -> None:
     text = "| GPU | total images/sec | memoryClockRate (GHz) |\n|--|--|--|\n"
     text += "| 0 | 1561.745 | 1.7715 |\n| 1 | 1321.96 | 1.68 |\n"
-    of = {"batch_size": 64, "model": "vgg16"}
+    of = {"batch_size": 64, "model": "vgg16", "mode": "training"}
     assert adopted(text, case=of).refused() == {("column", "GPU"): 2}
     found = adopted(text, case=of, columns={"GPU": "nothing", "memoryClockRate (GHz)": "nothing"})
     assert [axes.get("devices", 1) for axes, *_ in numbers(found)] == [1, 1]
     text = "| Network | batch | fused (ms/step) | unfused (ms/step) |\n|--|--|--|--|\n| VGG16 | 64 | 22.97 | 25.01 |\n"
+    text = f"# Training\n\n{text}"
     found = adopted(text)
     assert numbers(found) == []  # nothing says which of them the network is as usual
     why = {text: why for text, _, why in found.evidence}
@@ -605,7 +615,7 @@ def test_indices_of_gpus_are_no_counts_and_a_second_column_of_a_quantity_says_wh
 def test_the_facts_that_a_site_has_of_a_page_are_no_heading() -> None:
     page = "---\ntitle: RTX 2060 Super for Machine Learning\ntags: [RTX 2060 Super, gpu]\n---\n\n"
     text = "| Model | batch | images/sec |\n|--|--|--|\n| ResNet50 | 32 | 181.88 |\n"
-    assert [hardware for *_, hardware in numbers(adopted(page + text))] == ["unnamed-hardware"]
+    assert [hardware for *_, hardware in numbers(adopted(page + text, "train.md"))] == ["unnamed-hardware"]
 
 
 def test_xla_in_a_header_is_compiled_and_a_table_of_several_precisions_has_no_other() -> None:
@@ -638,13 +648,15 @@ def test_a_number_that_is_said_to_be_approximate_is_read() -> None:
 
 def test_thousands_and_the_time_of_a_sample_in_cells() -> None:
     text = "| model | batch | Time/Sample | Samples/sec | epoch time |\n|--|--|--|--|--|\n"
-    found = adopted(text + "| resnet18 | 8 | 150ms | 2.1K | 30s |\n| resnet50 | 8 | 0.5-0.7 | 64-90 | 60s |\n")
+    rows = "| resnet18 | 8 | 150ms | 2.1K | 30s |\n| resnet50 | 8 | 0.5-0.7 | 64-90 | 60s |\n"
+    found = adopted(text + rows, case={"mode": "training"})
     assert [(quantity, value) for _, quantity, value, _ in numbers(found)] == [
         ("throughput_images_per_s", 1000 / 150),
         ("median_epoch_s", 30),
         ("median_epoch_s", 60),
     ]
-    found = adopted("| model | batch | Samples/sec |\n|--|--|--|\n| resnet18 | 8 | 2.1K |\n| resnet50 | 8 | 342 |\n")
+    text = "| model | batch | Samples/sec |\n|--|--|--|\n| resnet18 | 8 | 2.1K |\n| resnet50 | 8 | 342 |\n"
+    found = adopted(text, "train.md")
     assert [value for _, _, value, _ in numbers(found)] == [2100, 342]
 
 
@@ -658,7 +670,7 @@ def test_thousands_and_the_time_of_a_sample_in_cells() -> None:
     ],
 )
 def test_a_count_in_a_header_is_that_of_its_column_alone(header: str, cells: str, found: list[tuple[Any, ...]]) -> None:
-    adoption = adopted(f"model,{header}\nresnet50,{cells}\n", "t.csv", framework="torch")
+    adoption = adopted(f"model,{header}\nresnet50,{cells}\n", "train.csv", framework="torch")
     read = numbers(adoption)
     assert [(axes["batch_size"], axes.get("devices", 1), value) for axes, _, value, _ in read] == found
     assert [axes.get("strategy", "none") == "none" for axes, *_ in read] == [devices == 1 for _, devices, _ in found]
@@ -688,7 +700,7 @@ def test_thousands_under_a_heading_with_a_unit_and_millions_of_parameters() -> N
     text = "## Training throughput (images/s)\n\n| model | FP32 | AMP |\n|--|--|--|\n| resnet50 | 1.2K | 2.4K |\n"
     assert [value for _, _, value, _ in numbers(adopted(text, case={"batch_size": 64}))] == [1200, 2400]
     text = "model;batch;images/s;params\nresnet50;64;100,5;25,56M\n"
-    assert len(numbers(adopted(text, "t.csv"))) == 1
+    assert len(numbers(adopted(text, "train.csv"))) == 1
 
 
 def test_a_rule_at_the_beginning_of_a_page_hides_no_table() -> None:

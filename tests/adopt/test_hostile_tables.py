@@ -125,7 +125,7 @@ def test_half_a_character_of_json_is_refused_in_a_line() -> None:
 
 
 def written(tmp_path: Path, *tables: TableFile) -> Source:
-    adoption = adopt("a-source", tables, WORDS, SHEETS, Corrections(case={"batch_size": 64}))
+    adoption = adopt("a-source", tables, WORDS, SHEETS, Corrections(case={"batch_size": 64, "mode": "training"}))
     return write_source(adoption, "A title", tmp_path / "source", tmp_path / "suite.toml", WORDS)[0]
 
 
@@ -201,7 +201,7 @@ def test_a_table_in_utf_16_is_kept_as_it_is_and_read_again(tmp_path: Path) -> No
     path.write_bytes("model\tbatch size\timages/s\r\nresnet50\t64\t412.5\r\n".encode("utf-16"))
     (tmp_path / "LICENSE").write_text("Permission is hereby granted, free of charge")
     files = table_files(str(path), Network(), None)
-    adoption = adopt("a-source", files, WORDS, SHEETS, Corrections())
+    adoption = adopt("a-source", files, WORDS, SHEETS, Corrections(case={"mode": "training"}))
     assert ("table.txt", "text in UTF-16", "it is no UTF-8") in adoption.evidence
     source, _ = write_source(adoption, "A title", tmp_path / "source", tmp_path / "suite.toml", WORDS)
     assert [number.value for number in source.flat()] == [412.5]

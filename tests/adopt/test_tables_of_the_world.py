@@ -253,14 +253,15 @@ def test_frameworks_of_rows_and_of_columns_are_those_of_their_numbers() -> None:
     (table,) = adopted(text, "titan_v_train.csv").tables
     assert [(each.framework, each.value) for each in table.reading.numbers] == [("mxnet", 0.081), ("tensorflow", 0.088)]
     text = "| Model | yours | pytorch (me) | tf (me) |\n|--|--|--|--|\n| VGG16 | 62 | 113 | 169 |\n"
-    (table,) = adopted(
-        text, case={"batch_size": 8}, columns=dict.fromkeys(("yours", "pytorch (me)", "tf (me)"), "ms")
-    ).tables
+    of = {"batch_size": 8, "mode": "training"}
+    (table,) = adopted(text, case=of, columns=dict.fromkeys(("yours", "pytorch (me)", "tf (me)"), "ms")).tables
     assert [each.framework for each in table.reading.numbers] == ["", "torch", "tensorflow"]
     twice = text.replace("pytorch (me)", "mine").replace("tf (me)", "hers")
-    found = adopted(twice, case={"batch_size": 8}, columns=dict.fromkeys(("yours", "mine", "hers"), "ms"))
+    found = adopted(twice, case=of, columns=dict.fromkeys(("yours", "mine", "hers"), "ms"))
     assert found.refused() == {("column", "yours beside mine beside hers"): 3}
-    lua = adopted("# All benchmarks were run in Torch\n\n| Model | batch | ms |\n|--|--|--|\n| VGG16 | 8 | 3 |\n")
+    lua = adopted(
+        "# All training benchmarks were run in Torch\n\n| Model | batch | ms |\n|--|--|--|\n| VGG16 | 8 | 3 |\n"
+    )
     assert lua.refused() == {("table", "framework torch7 (no case here)"): 1}
 
 
@@ -342,11 +343,11 @@ def test_units_and_batches_that_a_paragraph_says_and_what_stands_below_a_table()
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("t.csv", "sep=;\nmodel;batch;img/s\nvgg16;8;40,5\n"),
-        ("t.jsonl", '{"model": "vgg16", "batch": 8, "img/s": 40.5}\n{"model": "vgg16", "batch": 9, "img/s": 41}\n'),
-        ("t.json", '{"model": "vgg16", "batch": 8, "img/s": 40.5}'),
-        ("t.csv", "Results of the lab\n\nmodel,batch,img/s\nvgg16,8,40.5\n"),
-        ("t.csv", "# Titan V\nmodel,batch,img/s\nvgg16,8,40.5\n"),
+        ("train.csv", "sep=;\nmodel;batch;img/s\nvgg16;8;40,5\n"),
+        ("train.jsonl", '{"model": "vgg16", "batch": 8, "img/s": 40.5}\n{"model": "vgg16", "batch": 9, "img/s": 41}\n'),
+        ("train.json", '{"model": "vgg16", "batch": 8, "img/s": 40.5}'),
+        ("train.csv", "Results of the lab\n\nmodel,batch,img/s\nvgg16,8,40.5\n"),
+        ("train.csv", "# Titan V\nmodel,batch,img/s\nvgg16,8,40.5\n"),
     ],
 )
 def test_forms_of_files(name: str, text: str) -> None:
@@ -364,8 +365,8 @@ def test_lines_of_words_inside_of_a_table_are_of_the_rows_below() -> None:
 
 def test_a_column_headed_cpu_is_of_a_cpu_and_a_bare_ms_is_a_unit() -> None:
     text = "| Network | batch | CPU | TITAN-X GPU |\n|--|--|--|--|\n| ResNet-50 | 1 | 544 ms | 18 ms |\n"
-    assert [hardware for *_, hardware in read(text)] == ["cpu", "titan-x"]
-    assert values("| Network | batch | ms |\n|--|--|--|\n| ResNet-50 | 1 | 544 |\n") == [0.544]
+    assert [hardware for *_, hardware in read(text, "train.md")] == ["cpu", "titan-x"]
+    assert values("| Network | batch | ms |\n|--|--|--|\n| ResNet-50 | 1 | 544 |\n", "train.md") == [0.544]
 
 
 TABLE = "| Model | batch | img/s |\n|--|--|--|\n| VGG16 | 8 | 40 |\n"
@@ -652,8 +653,20 @@ def test_counts_of_cores_and_of_lanes_are_no_devices(cell: str, devices: int, ha
     assert (found[0][0].get("devices", 1), found[0][2]) == (devices, hardware)
 
 
+def test_training_or_inference_is_asked_where_nothing_says_it() -> None:
+    found = adopted("model,bs,img/s\nresnet50,32,400\n", "rtx3090.csv")
+    assert found.refused() == {("table", "no mode is said (--set mode=...)"): 1}
+    (question,) = open_questions(found, WORDS)
+    assert question.text == "training or inference?"
+    assert [answer.value for answer in question.answers] == ["mode=training", "mode=inference"]
+    both = adopted("model,img/s\nresnet50,400\n", "rtx3090.csv")
+    assert both.refused() == {("table", "no batch size and no mode is said (--set batch_size=...,mode=...)"): 1}
+    assert {each.text for each in open_questions(both, WORDS)} == {"which batch size?", "training or inference?"}
+    assert read("model,bs,latency (ms)\nresnet50,1,4\n", "rtx3090.csv")[0][0]["mode"] == "inference"
+
+
 @pytest.mark.parametrize(
-    "said", ["128 GPUs, training", "Training on 1024 GPUs", "trained on eight V100 GPUs", "Training, 8 A100 GPUs"]
+    "said", ["128 GPUs, training", "Training on 1024 GPUs", "training on eight V100 GPUs", "Training, 8 A100 GPUs"]
 )
 def test_large_counts_of_devices(said: str) -> None:
     (found,) = read(f"# {said}\n\n{MODEL_TABLE}")

@@ -313,8 +313,8 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
         ('suite = "conv2d"', 'suite = "conv3d"', "unknown suite 'conv3d'; did you mean 'conv2d'? known: bench, conv2d"),
     ):
         path.write_text(right.replace(old, new))
-        refused = invoke(root, "list", "--sources")
-        assert (refused.returncode, refused.stderr) == (1, f"error: {path}: {why}\n")
+        others = invoke(root, "list", "--sources")
+        assert (others.returncode, others.stderr) == (0, f"left out: {path}: {why}\n")
 
 
 @pytest.mark.long

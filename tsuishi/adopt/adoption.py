@@ -300,7 +300,7 @@ def _is_of_inference(grid: Grid) -> bool:
 def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     """Why no cell of a table is read; empty where its cells are read. known: the axes that it says, or that are said.
 
-    A number without its network or its batch size would belong to every case.
+    A number without its network, its batch size or its mode would belong to every case.
     """
     proposed = table.proposed
     if not any(map(proposed.is_quantity, proposed.columns)):
@@ -311,9 +311,10 @@ def _unread(table: AdoptedTable, known: set[str], said: set[str]) -> str:
     table.refused_facts = [text for text in table.named.refused if text.partition(" ")[0] not in elsewhere]
     if refused := table.refused_facts:
         return ", ".join(NOT_HERE.format(text) for text in refused)
-    for axis, what in ((MODEL, "network"), (BATCH_SIZE, "batch size")):
-        if axis not in known:
-            return f"no {what} is said (--set {axis}=...)"
+    needed = {MODEL: "network", BATCH_SIZE: "batch size"} | ({} if _is_of_inference(table.grid) else {"mode": "mode"})
+    if missing := [axis for axis in needed if axis not in known]:
+        options = ",".join(f"{axis}=..." for axis in missing)
+        return f"no {' and no '.join(needed[axis] for axis in missing)} is said (--set {options})"
     of_column = any(column.holds == BATCH_SIZE for column in proposed.columns)
     if not of_column and "batch_per_device" not in said and BATCH_SIZE not in said and _has_several_devices(table):
         return "a batch size that may be of each device (--per-device, or --set batch_size=... for all)"

@@ -42,6 +42,11 @@ _MISSING = (
     ("no network", "which network?", (OptionAnswer("its name", "set", f"{MODEL}="),)),
     ("no batch size", "which batch size?", (_OF_ALL_DEVICES,)),
     (
+        "no mode",
+        "training or inference?",
+        tuple(OptionAnswer(mode, "set", f"mode={mode}") for mode in ("training", "inference")),
+    ),
+    (
         "may be of each device",
         "is the batch size of each device, or of all?",
         (OptionAnswer("of each", "per-device", ""), _OF_ALL_DEVICES),
@@ -107,10 +112,6 @@ def _of_table(table: AdoptedTable, words: Vocabulary) -> Iterator[OpenQuestion]:
         for question in _of_unread(table, words):
             yield replace(question, tables=here)
         return
-    mapped = len(table.reading.numbers)
-    if mapped and "mode = training" in table.assumed:
-        modes = [OptionAnswer(mode, "set", f"mode={mode}") for mode in ("training", "inference")]
-        yield OpenQuestion("training or inference? (training is assumed)", tuple(modes), mapped, here)
     if open_signs := [cell.what for cell in table.reading.refused if cell.why == TWO_READINGS]:
         signs = OptionAnswer("a point is the decimal sign", "decimal", "."), OptionAnswer("a comma is", "decimal", ",")
         yield OpenQuestion("which decimal sign?", signs, len(open_signs), here, example=open_signs[0])
