@@ -201,7 +201,7 @@ def test_a_line_break_in_a_header_parts_words() -> None:
     assert [(axes["batch_size"], value) for axes, _, value, _ in numbers(found)] == [(1, 0.003), (4, 0.009)]
     assert ("execution", "TensorRT") in found.refused() or (
         "batch_size",
-        "said of other columns alone",
+        "said of other numbers alone",
     ) in found.refused()
 
 
@@ -651,6 +651,29 @@ def test_no_under_what_is_usual_may_be_several_things(header: str, cell: str) ->
 def test_counts_of_cores_and_of_lanes_are_no_devices(cell: str, devices: int, hardware: str) -> None:
     found = read(f"model,batch,GPU,img/s\nvgg16,8,{cell},30\nresnet18,8,2x A100,40\n", "train.csv", framework="torch")
     assert (found[0][0].get("devices", 1), found[0][2]) == (devices, hardware)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| GPU | ResNet-50 | VGG16 |\n|--|--|--|\n| V100 | 300 | 60 |\n",
+        "| GPU | Model | img/s |\n|--|--|--|\n| V100 | ResNet-50 | 300 |\n| V100 | VGG16 | 60 |\n",
+    ],
+)
+def test_what_is_said_of_a_network_is_of_its_numbers_alone(text: str) -> None:
+    def of(said: str) -> tuple[list[tuple[Any, Any]], Any]:
+        given = corrections({"set": f"mode=training,{said}"} | unit, WORDS)
+        found = adopt("s", [TableFile("t.md", text, text.encode(), "t.md", Licence())], WORDS, SHEETS, given)
+        return [(axes["batch_size"], value) for axes, _, value, _ in numbers(found)], found.refused()
+
+    unit = {"columns": "all=images/s"} if "img/s" not in text else {}
+    assert of("batch_size=64,VGG16:batch_size=32") == ([(64, 300), (32, 60)], {})
+    assert of("batch_size=64,1:VGG16:batch_size=32") == ([(64, 300), (32, 60)], {})
+    assert of("VGG16:batch_size=32") == ([(32, 60)], {("batch_size", "said of other numbers alone"): 1})
+    with pytest.raises(UserError, match=r"^--set: unknown network 'VGG19'; did you mean 'VGG16'"):
+        of("batch_size=64,VGG19:batch_size=32")
+    with pytest.raises(UserError, match=r"^--set: unknown axis 'batchsize'"):
+        of("VGG16:batchsize=32")
 
 
 def test_training_or_inference_is_asked_where_nothing_says_it() -> None:

@@ -39,7 +39,8 @@ _UNNAMED = "unnamed hardware"
 class Corrections:
     """What a person says: axes of all numbers, columns by header, hardware, framework, the decimal sign.
 
-    tables: the numbers of the tables to read; empty: all. of_tables: further corrections of a table, by its number.
+    networks: axes of the numbers of a network, by its printed name. tables: the numbers of the tables to read; empty:
+    all. of_tables: further corrections of a table, by its number.
     """
 
     case: Mapping[str, Value] = field(default_factory=dict)
@@ -50,12 +51,14 @@ class Corrections:
     decimal: Decimal | None = None
     tables: frozenset[int] = frozenset()
     of_tables: Mapping[int, "Corrections"] = field(default_factory=dict)
+    networks: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
     def of(self, number: int) -> "Corrections":
         """The corrections of a table."""
         if (own := self.of_tables.get(number)) is None:
             return self
-        return replace(self, case={**self.case, **own.case}, columns={**self.columns, **own.columns})
+        case, columns = {**self.case, **own.case}, {**self.columns, **own.columns}
+        return replace(self, case=case, columns=columns, networks={**self.networks, **own.networks})
 
 
 @dataclass
@@ -151,6 +154,7 @@ def adopt(
 ) -> Adoption:
     """The adoption of all tables of the files as the source `name`."""
     values, adoption, place, headers = PrintedValues(words), Adoption(name), 0, {"all"}
+    networks = set[str]()
     for file in files:
         try:
             found = grids(file.name, file.text)
@@ -169,13 +173,15 @@ def adopt(
             libraries = [name for name in LIBRARIES if framework in ("", framework_of_library(name))]
             values_of = PrintedValues(words, libraries, framework)
             columns = column_map(grid, words, values_of, said_of.columns, said.decimal)
-            columns.leave_out(said_of.case, "--set says it", tells_apart=False)
+            of_networks = {axis for case in said_of.networks.values() for axis in case}
+            columns.leave_out({*said_of.case, *of_networks}, "--set says it", tells_apart=False)
+            networks |= columns.say_of_networks(grid, said_of.networks, said_of.case)
             table = AdoptedTable(file, number, place, grid, named, columns)
             title = said.hardware or named.hardware or _UNNAMED
             by_column = columns.name_hardware(title)
             table.title = "" if columns.holds(HARDWARE) or by_column else title
             adoption.tables.append(table)
-    _refuse_unknown(said, headers, place)
+    _refuse_unknown(said, headers, networks, place)
     _tell_apart(adoption.tables)
     for table in adoption.tables:
         _adopt_table(adoption, table, words, values, said.of(table.place))
@@ -183,8 +189,8 @@ def adopt(
     return adoption
 
 
-def _refuse_unknown(said: Corrections, headers: Collection[str], tables: int) -> None:
-    """Raise UserError for corrections of a table or of a header that is not there."""
+def _refuse_unknown(said: Corrections, headers: Collection[str], networks: Collection[str], tables: int) -> None:
+    """Raise UserError for corrections of a table, of a header or of a network that is not there."""
     numbers = {*said.of_tables, *said.tables}
     if wrong := sorted(number for number in numbers if not 1 <= number <= tables):
         raise UserError(f"there is no table {wrong[0]}: the tables are 1 to {tables}")
@@ -192,6 +198,9 @@ def _refuse_unknown(said: Corrections, headers: Collection[str], tables: int) ->
         for name in of.columns:
             if name not in headers:
                 raise UserError(f"--columns: {unknown('header', name, headers)}")
+        for name in of.networks:
+            if name not in networks:
+                raise UserError(f"--set: {unknown('network', name, networks)}")
 
 
 def _of_all_rows(grid: Grid) -> list[str]:

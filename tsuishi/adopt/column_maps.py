@@ -1,14 +1,16 @@
 """What the columns of a table hold, with the evidence for it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from tsuishi.adopt.printed_quantities import PrintedQuantity, is_of_whole, quantity_of
 from tsuishi.specs import numerals
+from tsuishi.specs.case import MODEL, Value
+from tsuishi.specs.grids import Grid
 from tsuishi.specs.printed_table import FRAMEWORK, HARDWARE, NOTHING, WORDS, PrintedColumn
 
 # Columns whose cells give axes beside what the column holds.
-_OF_ROWS = (WORDS, HARDWARE, FRAMEWORK)
+_OF_ROWS = (WORDS, HARDWARE, FRAMEWORK, MODEL)
 # Why a column of words is not read.
 UNREAD_WORDS = "words"
 
@@ -67,6 +69,28 @@ class ColumnMap:
         if not tells_apart:
             self.columns += [PrintedColumn(name=name, holds=NOTHING) for name in left]
         self.evidence = [Taken(each.header, "", why) if each.header in left else each for each in self.evidence]
+
+    def say_of_networks(
+        self, grid: Grid, cases: Mapping[str, Mapping[str, Value]], common: Mapping[str, Value]
+    ) -> set[str]:
+        """Give the numbers of each network (`cases`, by its printed name) further axes; those of others are `common`.
+
+        Returns the printed names of the table's networks, in its cells and headers.
+        """
+        axes, names = {axis for case in cases.values() for axis in case}, {*self.cases_without_unit}
+        usual = {axis: common[axis] for axis in axes if axis in common}
+        for index, column in enumerate(self.columns):
+            if column.holds == MODEL:
+                place = grid.header.index(column.name)
+                texts = {row[place] for row in grid.rows if place < len(row)}
+                also = {text: {**usual, **cases.get(text, {})} for text in texts} if axes else {}
+                self.columns[index] = column.model_copy(update={"also": also})
+                names |= texts
+            elif self.is_quantity(column) and (text := str(column.case.get(MODEL, ""))):
+                said = {axis: str(value) for axis, value in {**usual, **cases.get(text, {})}.items()}
+                self.columns[index] = column.model_copy(update={"case": {**column.case, **said}})
+                names.add(text)
+        return names
 
     @property
     def axes(self) -> set[str]:

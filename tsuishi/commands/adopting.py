@@ -66,20 +66,22 @@ def adopted(chain: Chain, name: str, row: str = "") -> Adoption:
 def corrections(given: Mapping[str, str], words: Vocabulary) -> Corrections:
     """What a person says by options (set, columns, hardware, framework, per_device, decimal, tables). Raises UserError.
 
-    `2:mode=inference` is said of the second table of a file alone.
+    `2:mode=inference` is said of the second table of a file alone, `vgg16:batch_size=32` of the numbers of vgg16.
     """
     of_tables: dict[int, Corrections] = {}
     cases, columns = (_by_table(_pairs(option, given.get(option, ""))) for option in ("set", "columns"))
     for number in {*cases, *columns} - {0}:
-        case = _case("set", cases.get(number, {}), words)
-        of_tables[number] = Corrections(case=case, columns=columns.get(number, {}))
+        case, networks = _of_networks(cases.get(number, {}), words)
+        of_tables[number] = Corrections(case=case, networks=networks, columns=columns.get(number, {}))
     tables, decimal = given.get("tables", ""), given.get("decimal", "")
     if any(not text.strip().isdecimal() for text in tables.split(",")) and tables:
         raise UserError(f"--tables: numbers of tables, as 1,3; given: {tables}")
     if decimal not in ("", ".", ","):
         raise UserError(f"--decimal: '.' or ','; given: {decimal}")
+    case, networks = _of_networks(cases.get(0, {}), words)
     return Corrections(
-        case=_case("set", cases.get(0, {}), words),
+        case=case,
+        networks=networks,
         columns=columns.get(0, {}),
         hardware=given.get("hardware", ""),
         framework=given.get("framework", ""),
@@ -97,6 +99,16 @@ def _by_table(pairs: Mapping[str, str]) -> dict[int, dict[str, str]]:
         of = re.fullmatch(r"(\d{1,5}):(\S.*)", name)
         found.setdefault(int(of[1]) if of else 0, {})[of[2] if of else name] = value
     return found
+
+
+def _of_networks(pairs: Mapping[str, str], words: Vocabulary) -> tuple[dict[str, Value], dict[str, dict[str, Value]]]:
+    """The axes of all numbers, and those of a network by its printed name (`vgg16:batch_size`)."""
+    networks: dict[str, dict[str, Value]] = {}
+    for name, value in pairs.items():
+        network, colon, axis = name.rpartition(":")
+        if colon:
+            networks.setdefault(network, {}).update(_case("set", {axis: value}, words))
+    return _case("set", {name: value for name, value in pairs.items() if ":" not in name}, words), networks
 
 
 def _answered(chain: Chain, read: Callable[[Mapping[str, str]], Adoption], row: str) -> Adoption:

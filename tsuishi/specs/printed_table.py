@@ -292,7 +292,8 @@ class _Reader:
         columns = table._columns(grid.header)
         self._quantities = {index: column for index, column in columns.items() if column.holds in words.quantities}
         self._others = {index: column for index, column in columns.items() if index not in self._quantities}
-        self._has_batches = any(BATCH_SIZE in column.case for column in table.columns)
+        said = [axes for column in table.columns for axes in (column.case, *column.also.values())]
+        self._has_batches = any(BATCH_SIZE in axes for axes in said)
         self._known: dict[tuple[str, str], Value | _Refused] = {}
 
     def read(self) -> TableReading:
@@ -418,7 +419,7 @@ class _Reader:
         if colon and framework and framework != framework_of_library(library):
             raise _Refused(MODEL, f"{of_row.network} of {framework}")
         if self._has_batches and BATCH_SIZE not in axes:
-            raise _Refused(BATCH_SIZE, "said of other columns alone")
+            raise _Refused(BATCH_SIZE, "said of other numbers alone")
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
