@@ -13,6 +13,7 @@ import pytest
 
 from tests.commands.test_tasks import REAL, checkout
 from tests.conftest import missing
+from tsuishi.base.checkout import ROOT
 from tsuishi.base.files import sha256_of
 from tsuishi.base.tree import MANIFEST
 
@@ -147,6 +148,12 @@ def test_without_a_home_it_says_what_to_set(root: Path) -> None:
         readonly.stderr
         == "error: No such file or directory: /proc/.cache; set XDG_CACHE_HOME to a folder that you can write\n"
     )
+
+
+@pytest.fixture(autouse=True)
+def _no_named_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that loads tasks.py in this process names its tree to all that the process starts later."""
+    monkeypatch.delenv(ROOT, raising=False)
 
 
 @pytest.mark.parametrize("door", ['"$invoke"', 'python -c "from tsuishi.commands.door import main; main()"'])
