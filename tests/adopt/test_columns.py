@@ -687,6 +687,8 @@ def test_times_of_steps_beside_epochs_and_train_times_in_ms_are_read_and_rates_o
     text = "model,epochs,batch size,step time (s),Time per batch (s),time (s)\nresnet18,4,16,0.2,0.2,174\n"
     found = taken(adopted(text, "t.csv"))
     assert (found["step time (s)"], found["time (s)"]) == ("step_s", "not read")
+    text = "model,epochs,batch size,run (s)\nresnet18,4,16,174\n"
+    assert [why for name, _, why in adopted(text, "t.csv").evidence if name == "run (s)"] == ["no mean of whole steps"]
     text = "| model | batch | Train time | Inference time |\n|--|--|--|--|\n| resnet18 | 16 | 31.3ms | 11ms |\n"
     assert [(axes["mode"], value) for axes, _, value, _ in numbers(adopted(text))] == [
         ("training", 0.0313),

@@ -1,14 +1,18 @@
 """Kinds of tables as people publish them, whose numbers were once read as other numbers (forms of public pages)."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
 from tests.adopt.test_columns import SHEETS, adopted, case, numbers, taken
 from tests.words import WORDS
-from tsuishi.adopt.adoption import Corrections, adopt
+from tsuishi.adopt.adoption import Adoption, Corrections, adopt
 from tsuishi.adopt.open_questions import open_questions
 from tsuishi.adopt.table_files import Licence, TableFile
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.commands.adopting import corrections
 from tsuishi.specs.zoo_names import near_names
@@ -17,6 +21,12 @@ from tsuishi.specs.zoo_names import near_names
 def read(text: str, name: str = "table.md", **said: Any) -> list[tuple[Any, ...]]:
     """(axes, value, hardware) of each number."""
     return [(axes, value, hardware) for axes, _, value, hardware in numbers(adopted(text, name, **said))]
+
+
+def of_two_rows(column: str, cells: str) -> Adoption:
+    """A table with two rows of one case, whose cells in a first column are these."""
+    first, second = cells.split()
+    return adopted(f"{column},model,batch,img/s\n{first},resnet18,8,30\n{second},resnet18,8,41\n", "titan_v_train.csv")
 
 
 def values(text: str, name: str = "table.md", **said: Any) -> list[float]:
@@ -53,9 +63,7 @@ def test_rows_that_differ_in_a_column_of_settings_are_no_readings_of_one_number(
     ],
 )
 def test_rows_that_differ_in_a_counter_or_another_result_are_readings(column: str, cells: str) -> None:
-    first, second = cells.split()
-    text = f"{column},model,batch,img/s\n{first},resnet18,8,30\n{second},resnet18,8,41\n"
-    found = adopted(text, "titan_v_train.csv")
+    found = of_two_rows(column, cells)
     assert (found.mapped(), found.joined()) == (2, 2)
 
 
@@ -574,9 +582,7 @@ def test_headers_of_other_quantities_are_no_speeds(header: str) -> None:
     ],
 )
 def test_settings_that_are_named_like_results_tell_rows_apart(column: str, cells: str) -> None:
-    first, second = cells.split()
-    text = f"model,batch,{column},img/s\nresnet18,8,{first},30\nresnet18,8,{second},41\n"
-    assert adopted(text, "titan_v_train.csv").refused() == {("column", column): 2}
+    assert of_two_rows(column, cells).refused() == {("column", column): 2}
 
 
 @pytest.mark.parametrize(
@@ -651,6 +657,25 @@ def test_no_under_what_is_usual_may_be_several_things(header: str, cell: str) ->
 def test_counts_of_cores_and_of_lanes_are_no_devices(cell: str, devices: int, hardware: str) -> None:
     found = read(f"model,batch,GPU,img/s\nvgg16,8,{cell},30\nresnet18,8,2x A100,40\n", "train.csv", framework="torch")
     assert (found[0][0].get("devices", 1), found[0][2]) == (devices, hardware)
+
+
+def test_the_same_table_has_the_same_evidence_in_every_process() -> None:
+    page = "# Training\n\nPyTorch, with AMP.\n\nAll torch runs, with int8.\n\n"
+    program = f"from tests.adopt.test_columns import adopted; a = adopted({page + MODEL_TABLE!r}); "
+    program += "print(a.evidence, a.refused())"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=Checkout().root,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in range(3)
+    }
+    assert len(said) == 1
+    assert "'pytorch', 'framework = torch'" in said.pop()
 
 
 @pytest.mark.parametrize(

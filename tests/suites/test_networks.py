@@ -3,6 +3,8 @@
 import hashlib
 import itertools
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 
 from common import networks
 from frameworks.numpy import networks as networks_numpy
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.specs.vocabulary import vocabulary
 
 TINY = networks.Network(
     "tiny",
@@ -95,6 +100,44 @@ def test_a_wrong_file_is_refused_with_its_name_and_layer(layers: list[Any], mess
     with pytest.raises(ValueError, match=message) as refused:
         networks.read(str(path))
     assert str(path) in str(refused.value)
+
+
+LAYERS: list[Any] = [
+    *("norm", "relu", "relu6", "global_average_pool", "flatten"),
+    {"conv": 3, "size": 3, "stride": 2, "bias": True},
+    {"depthwise": 3, "stride": 2, "bias": True},
+    {"average_pool": 2},
+    {"max_pool": 2, "stride": 2},
+    {"dense": 3},
+    {"residual": [{"conv": 4, "size": 3}], "shortcut": [{"conv": 4, "size": 1}]},
+]
+
+
+def test_the_library_and_the_builder_know_the_same_layers(tmp_path: Path) -> None:
+    suites = tmp_path / "suites"
+    folder = suites / "workloads" / "networks"
+    folder.mkdir(parents=True)
+    for name in ("axes.toml", "quantities.toml"):
+        (suites / name).write_bytes((Checkout().suites / name).read_bytes())
+
+    def refusal(read: Callable[[], object]) -> str:
+        try:
+            read()
+        except (UserError, ValueError) as refused:
+            return str(refused)
+        return ""
+
+    def are_known(layer: Any) -> bool:
+        path = folder / "mine.json"
+        path.write_text(json.dumps({"shape": [8, 8, 3], "parameters": 1, "layers": [layer]}))
+        said = [refusal(lambda: vocabulary(suites)), refusal(lambda: networks.read(str(path)))]
+        assert all(re.search("unknown layer|unknown '|KeyError: 'residual'", each) for each in said) or not any(said)
+        return not any(said)
+
+    assert all(map(are_known, LAYERS))
+    further = [{**layer, "groups": 32} for layer in LAYERS if isinstance(layer, dict)]
+    assert not any(map(are_known, ["rellu", {"attention": 8}, *further]))
+    assert not are_known({"times": 2, "layers": further[:1]})
 
 
 @pytest.mark.parametrize("training", [True, False])

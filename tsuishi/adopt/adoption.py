@@ -154,7 +154,7 @@ def adopt(
 ) -> Adoption:
     """The adoption of all tables of the files as the source `name`."""
     values, adoption, place, headers = PrintedValues(words), Adoption(name), 0, {"all"}
-    networks = set[str]()
+    networks, paragraphs = set[str](), dict[str, NamedFacts]()
     for file in files:
         try:
             found = grids(file.name, file.text)
@@ -168,7 +168,7 @@ def adopt(
             said_of = said.of(place)
             stem = file.name.rpartition(".")[0] or file.name
             headings = [*grid.heading, *_of_all_rows(grid)]
-            named = named_facts(stem, headings, values, sheets, grid.notes, grid.remarks, file.address)
+            named = named_facts(stem, headings, values, sheets, grid.notes, grid.remarks, file.address, paragraphs)
             framework = said.framework or named.framework
             libraries = [name for name in LIBRARIES if framework in ("", framework_of_library(name))]
             values_of = PrintedValues(words, libraries, framework)

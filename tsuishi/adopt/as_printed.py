@@ -6,16 +6,9 @@ from collections.abc import Iterable, Mapping
 from tsuishi.adopt.adoption import AdoptedTable
 from tsuishi.adopt.hardware_names import is_hardware
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
+from tsuishi.specs.device_counts import counted_hardware
 from tsuishi.specs.numerals import printed_number, unit_of_cell
-from tsuishi.specs.printed_table import (
-    HARDWARE,
-    PARAMETERS,
-    Axes,
-    CaseNumber,
-    PrintedColumn,
-    PrintedNumbers,
-    counted_hardware,
-)
+from tsuishi.specs.printed_table import HARDWARE, PARAMETERS, Axes, CaseNumber, PrintedColumn, PrintedNumbers
 
 # A column is one of numbers where so many of its cells with digits are.
 _NUMBERS = 0.8

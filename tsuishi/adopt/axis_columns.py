@@ -9,8 +9,9 @@ from tsuishi.adopt.hardware_names import is_hardware
 from tsuishi.adopt.printed_quantities import header_words
 from tsuishi.adopt.printed_values import PrintedValues, framework_words, named_framework
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
+from tsuishi.specs.device_counts import counted_hardware
 from tsuishi.specs.numerals import number_in
-from tsuishi.specs.printed_table import FRAMEWORK, HARDWARE, PARAMETERS, WORDS, Axes, PrintedColumn, counted_hardware
+from tsuishi.specs.printed_table import FRAMEWORK, HARDWARE, PARAMETERS, WORDS, Axes, PrintedColumn
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import names_of
 

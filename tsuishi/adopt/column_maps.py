@@ -68,7 +68,11 @@ class ColumnMap:
         self.columns = [column for column in self.columns if column.name not in left]
         if not tells_apart:
             self.columns += [PrintedColumn(name=name, holds=NOTHING) for name in left]
-        self.evidence = [Taken(each.header, "", why) if each.header in left else each for each in self.evidence]
+        self.say_unread(left, why)
+
+    def say_unread(self, headers: Collection[str], why: str) -> None:
+        """Say of columns that were taken that they are not read."""
+        self.evidence = [Taken(each.header, "", why) if each.header in headers else each for each in self.evidence]
 
     def say_of_networks(
         self, grid: Grid, cases: Mapping[str, Mapping[str, Value]], common: Mapping[str, Value]

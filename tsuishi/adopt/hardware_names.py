@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tsuishi.adopt.printed_quantities import plain
 from tsuishi.specs.data_sheets import DataSheet
+from tsuishi.specs.grids import MOST_WORDS
 
 # Words of the names of processors and machines.
 _HARDWARE = re.compile(
@@ -23,9 +24,6 @@ _OF_HARDWARE = re.compile(
 )
 # Signs of trade, which are no part of a name; and those that end a name in a heading.
 _TRADE, _ENDS_NAME = re.compile(r"\((?:r|tm)\)|[®™]", re.IGNORECASE), re.compile(r"[,;:()\[\]|/]| - | [-–—] ")
-# A heading with more words is a sentence, and no name of hardware.
-MOST_WORDS = 8
-
 # Words of GPUs and of CPUs.
 KINDS = {
     "gpu": r"(?:\d+x)?(?:(?:gtx|rtx|titan|tesla|quadro|geforce|radeon|dgx)\w*|[vahpb]\d00\w?|[tk]\d0?|l40s?|a10g?"

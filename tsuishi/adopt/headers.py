@@ -23,20 +23,12 @@ from tsuishi.adopt.printed_quantities import (
     quantity_of_unit,
     units_in,
 )
-from tsuishi.adopt.printed_values import (
-    COUNTED,
-    PrintedValues,
-    framework_words,
-    named_framework,
-)
+from tsuishi.adopt.printed_values import COUNTED, PrintedValues, framework_words, named_framework
 from tsuishi.specs import numerals
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, MODEL, STRATEGY
 from tsuishi.specs.grids import Grid
 from tsuishi.specs.numerals import number_in, printed_number
-from tsuishi.specs.printed_table import (
-    HARDWARE,
-    PrintedColumn,
-)
+from tsuishi.specs.printed_table import HARDWARE, PrintedColumn
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import names_of
 
@@ -134,9 +126,7 @@ def _leave_out_contested(proposed: ColumnMap, named: PrintedValues, given: Colle
             )
             proposed.columns.remove(column)
             proposed.contested.append(column.name)
-            proposed.evidence = [
-                Taken(each.header, "", why) if each.header == column.name else each for each in proposed.evidence
-            ]
+            proposed.say_unread([column.name], why)
 
 
 def _hardware_in(header: str, left: str) -> str:
@@ -340,11 +330,8 @@ def _by_arithmetic(proposed: ColumnMap, grid: Grid, index: int, name: str) -> No
                 proposed.take(PrintedColumn(name=name, holds=STEP, scale=seconds), why)
                 return
     of_whole = "time" in header_words(name) and not proposed.quantity_of(f"{name} (s)")
-    if is_no_mean(name) or of_whole:
+    if is_no_mean(name) or of_whole or quantity_of(name):
         proposed.evidence.append(Taken(name, "", "no mean of whole steps"))
-        return
-    if quantity_of(name):
-        proposed.evidence.append(Taken(name, "", "an earlier column has this quantity, and no axis tells them apart"))
         return
     of = "images/s" if _RATED.search(header_words(name)) else "ms" if _TIMED.search(header_words(name)) else ""
     if name not in proposed.cases_without_unit:

@@ -1,14 +1,15 @@
 """The facts in a file's name, in headings, and in the paragraphs beside a table."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tsuishi.adopt.hardware_names import MOST_WORDS, hardware_in
+from tsuishi.adopt.hardware_names import hardware_in
 from tsuishi.adopt.printed_values import COUNTS, FRAMEWORKS, PrintedValues, count_in, framework_words
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, Value
 from tsuishi.specs.data_sheets import DataSheet
-from tsuishi.specs.printed_table import counted_hardware
+from tsuishi.specs.device_counts import counted_hardware
+from tsuishi.specs.grids import MOST_WORDS
 
 _PER_DEVICE = re.compile(
     r"\W{0,2}(?:images? |samples? )?(?:/|per|on each|for each|a) ?(?:gpu|device|card)\b", re.IGNORECASE
@@ -63,17 +64,23 @@ def named_facts(
     notes: Sequence[Sequence[str]] = (),
     remarks: Sequence[str] = (),
     address: str = "",
+    paragraphs: dict[str, NamedFacts] | None = None,
 ) -> NamedFacts:
     """The facts in the name of a file, without its ending, and in the headings above a table: the nearest counts.
 
     Of paragraphs (`notes`, the nearest group first) counts what all of a group say alike; of those below a table
-    (`remarks`) what is not as usual, which refuses the table; of an address the framework.
+    (`remarks`) what is not as usual, which refuses the table; of an address the framework. paragraphs: the facts of
+    texts of earlier tables, to which those of this table are added, as many tables may have the same paragraphs.
     """
     found = NamedFacts()
     for text in (*reversed(headings), name):
         _take_facts(found, text, values, sheets, is_name=text is name)
+    known = {} if paragraphs is None else paragraphs
+    for text in {text for group in notes for text in group} - known.keys():
+        known[text] = NamedFacts()
+        _take_facts(known[text], text, values, sheets, is_name=False)
     for group in notes:
-        _take_notes(found, group, values, sheets)
+        _take_notes(found, {text: known[text] for text in group}, values)
     for text in remarks:
         if _OF_WHAT_FOLLOWS.search(text):
             continue
@@ -91,26 +98,24 @@ def named_facts(
     return found
 
 
-def _take_notes(found: NamedFacts, notes: Sequence[str], values: PrintedValues, sheets: Sequence[DataSheet]) -> None:
+def _take_notes(found: NamedFacts, notes: Mapping[str, NamedFacts], values: PrintedValues) -> None:
     """Take what the paragraphs beside a table say, where no heading does, and all of them say the same."""
-    said = [NamedFacts() for _ in notes]
-    for each, text in zip(said, notes, strict=True):
-        _take_facts(each, text, values, sheets, is_name=False)
-    frameworks = {word for text in notes for word in framework_words(text)}
+    said = notes.values()
+    frameworks = [word for text in notes for word in framework_words(text)]
     if len({FRAMEWORKS[word] or word for word in frameworks}) == 1:
-        _take_framework(found, frameworks.pop())
+        _take_framework(found, frameworks[0])
     hardware = {each.hardware for each in said if each.hardware}
     if not found.hardware and len(hardware) == 1 and not any(each.names_several for each in said):
         found.hardware = hardware.pop()
         found.evidence.append((found.hardware, "hardware, in a paragraph"))
     for axis in (BATCH_SIZE, DEVICES, "mode", "precision", "execution"):
-        texts = {f"{axis} {each.case[axis]}" for each in said if axis in each.case}
+        texts = [f"{axis} {each.case[axis]}" for each in said if axis in each.case]
         if axis not in COUNTS:
-            texts |= {refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")}
-        of_several = [part for text in texts for part in text.removeprefix(f"{axis} ").split(" or ")]
+            texts += [refused for each in said for refused in each.refused if refused.startswith(f"{axis} ")]
+        of_several = dict.fromkeys(part for text in texts for part in text.removeprefix(f"{axis} ").split(" or "))
         if not texts or (len(of_several) > 1 and all(values(axis, part) is not None for part in of_several)):
             continue
-        printed = " or ".join(dict.fromkeys(of_several))
+        printed = " or ".join(of_several)
         value = int(printed) if axis in COUNTS else values(axis, printed)
         if _take_value(found, axis, printed, value):
             found.by_sentence.add(axis)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from tsuishi.adopt.hardware_names import is_word_of_hardware, names_of_hardware
 from tsuishi.adopt.printed_quantities import header_words, is_unit, plain
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
-from tsuishi.specs.printed_table import COUNT_OF_DEVICES
+from tsuishi.specs.device_counts import COUNT_OF_DEVICES
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.specs.zoo_names import LIBRARIES, framework_of_library, name_in, names_of
 
@@ -229,7 +229,8 @@ class PrintedValues:
         """The words of a header that are no quantity, unit, axis, framework or hardware: "fused (ms/step)"."""
         if header_words(header).startswith("real time"):
             return []
-        left = self.in_header(header)[1] if self.in_header(header)[0] else header
+        case, rest = self.in_header(header)
+        left = rest if case else header
         names = " ".join(names_of_hardware(left)).split()
         return [
             token

@@ -41,8 +41,8 @@ PERCENTILES = "percentiles of the uploads"
 UPLOADS = "uploads"
 # Elements of text beside tables.
 _PARAGRAPHS = ("p", "pre", "summary", "figcaption")
-# A paragraph of so few words above a table is its heading.
-_MOST_WORDS = 8
+# A heading has no more words: a longer text is a sentence, and a paragraph of so few words above a table its heading.
+MOST_WORDS = 8
 # Levels of headings, and an item of a list below them.
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6", "li")
 
@@ -138,7 +138,7 @@ def _grid(
     columns = [dict.fromkeys(head[index] for head in heads if index < len(head)) for index in range(len(heads[-1]))]
     header = tuple(" ".join(filter(None, column)) for column in columns)
     own, *above = [_paragraphs(group) for group in notes] or [()]
-    if own and len(own[-1].split()) <= _MOST_WORDS and not own[-1].endswith("."):
+    if own and len(own[-1].split()) <= MOST_WORDS and not own[-1].endswith("."):
         heading, own = (*heading, own[-1]), own[:-1]
     said = tuple(filter(None, (own, *above)))
     return [_with_sections(_with_units(Grid(header, tuple(data), heading, said, _paragraphs(remarks))))]

@@ -164,9 +164,9 @@ class Kind:
     def number(self, lines: Sequence[str]) -> int:
         """Of how many kinds the readings may be: 1 where nothing around them differs. lines: all."""
         unsure = {tuple(one.figures[place].text for place in self.unsure) for one in self.readings}
-        return max(len(unsure), self._headings(lines))
+        return max(len(unsure), self._different_headings(lines))
 
-    def _headings(self, lines: Sequence[str]) -> int:
+    def _different_headings(self, lines: Sequence[str]) -> int:
         """How many different headings stand above the readings."""
         passes = _passes(self.readings, lines)
         places = [(one[0].line, one[-1].line) for one in passes]
