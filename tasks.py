@@ -113,29 +113,6 @@ def list_(ctx: "ChainContext") -> None:
 
 
 @task
-def adopt(ctx: "ChainContext") -> None:
-    """Make a source and a suite of a published table: CSV, TSV, Markdown, HTML or JSON, a file, folder or address.
-
-    Shows what each column was taken for, and why. Every number is a case here, or refused with its reason.
-    """
-    from tsuishi.commands import adopting
-
-    adopting.adopt_table(ctx.chain)
-
-
-@task
-def check(ctx: "ChainContext") -> None:
-    """Measure one number of a published table here, and print both beside each other: five lines, and what goes on.
-
-    The number is found by the words of its row. The nearest environment is built, and a run and a report are made in
-    a folder of their own. Exit code 3: a trial failed.
-    """
-    from tsuishi.commands import check
-
-    check.check(ctx.chain)
-
-
-@task
 def doctor(ctx: "ChainContext") -> None:
     """Check engine, GPU, driver, Pythons and disk; print a remedy for each missing thing.
 
@@ -165,9 +142,9 @@ def init(ctx: "ChainContext") -> None:
 
     A newer tsuishi replaces the files that you have not changed.
     """
-    from tsuishi.commands import check
+    from tsuishi.commands import init
 
-    check.init(ctx.chain)
+    init.init(ctx.chain)
 
 
 @task

@@ -24,7 +24,7 @@ from rich.table import Table
 from tests.large_run import write_large_run
 from tests.words import WORDS
 from tsuishi.base.files import entries
-from tsuishi.results import manifest, tables, trial_folders
+from tsuishi.results import manifest, run_tables, trial_folders
 from tsuishi.results.directory import RunDirectory
 
 SIZES = (100, 10_000, 100_000)
@@ -60,7 +60,7 @@ def measured(path: Path) -> list[str]:
 
     listed_ms = seconds(list_some) * 1000 / len(folders)
     tables_s = seconds(lambda: run.gather(WORDS))
-    reading_s = seconds(lambda: tables.read(path, path))
+    reading_s = seconds(lambda: run_tables.read(path, path))
     memory_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return [f"{list_s:.3f}", f"{listed_ms:.1f}", f"{tables_s:.1f}", f"{reading_s:.1f}", f"{memory_mib:.0f}"]
 

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import beta
 
-from tsuishi.adopt.adoption import Corrections, adopt
-from tsuishi.adopt.as_printed import as_printed
-from tsuishi.adopt.table_files import Licence, TableFile
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.printed_doubts import KnownWork, PrintedCell, doubts, doubts_in_table
+from tsuishi.extras.tables.adoption import Corrections, adopt
+from tsuishi.extras.tables.as_printed import as_printed
+from tsuishi.extras.tables.table_files import Licence, TableFile
 from tsuishi.specs.numerals import printed_number
 from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.verdicts.doubtful import cells_as_printed

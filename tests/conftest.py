@@ -66,7 +66,7 @@ LONGEST = (
     "tests/results/test_crash_points.py",
     "tests/results/test_left_states.py",
     "tests/plan/test_decidable.py",
-    "tests/commands/test_check.py",
+    "tests/extras/tables/test_check.py",
     "tests/results/test_received_run.py",
     "tests/engines/test_venv.py",
     "tests/commands/test_tasks.py",

@@ -14,7 +14,7 @@ EXTRAS = PACKAGE / "extras"
 # From top to bottom: a room imports from those behind it only.
 ORDER = (
     *("commands", "report.output", "report.sections", "report.charts", "report.parts"),
-    *("run", "plan", "environments", "locking", "adopt", "verdicts", "estimates"),
+    *("run", "plan", "environments", "locking", "verdicts", "estimates"),
     *("stream", "engines.docker", "engines", "artifacts", "results", "machine", "specs", "base", "extras"),
 )
 

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from tests.results.kept_runs import KEPT
 from tests.synthetic_run import listed_example
 from tests.words import WORDS
-from tsuishi.adopt.adoption import Corrections, adopt
-from tsuishi.adopt.proposed_claims import proposed_claims
-from tsuishi.adopt.table_files import table_files
-from tsuishi.adopt.written import write_source
 from tsuishi.artifacts.network import Network
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.extras.tables.adoption import Corrections, adopt
+from tsuishi.extras.tables.proposed_claims import proposed_claims
+from tsuishi.extras.tables.table_files import table_files
+from tsuishi.extras.tables.written import write_source
 from tsuishi.machine.compatibility import read_table
 from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory

@@ -196,7 +196,7 @@ def test_nothing_is_doubted_in_the_real_tables_and_in_the_sources_of_the_checkou
     }
     # The first run on one GPU took 14.9 s, on four 0.684 s.
     assert "4 devices are 21.8 times as fast as one" in found["conv2d-gce"]
-    # Its batches are labels: see docs/adopt.md.
+    # Its batches are labels: see tsuishi/extras/tables/README.md.
     assert [reason[:23] for reason in found["openbenchmarking-pytorch"]] == ["the time of a step is 0"] * 3
     assert {name for name, reasons in found.items() if reasons} == {"conv2d-gce", "openbenchmarking-pytorch"}
 

@@ -12,7 +12,7 @@ from tests.words import WORDS, describe
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
-from tsuishi.commands.adopting import case_of
+from tsuishi.extras.tables.adopting import case_of
 from tsuishi.plan.trials import trial_slug
 from tsuishi.report.parts.declarations import columns_of
 from tsuishi.report.parts.wording import case_text, header, worded

@@ -12,7 +12,7 @@ from tests.report.compared import page_of
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.report.output.csv_files import text
-from tsuishi.specs.checkable import numbers_by_network
+from tsuishi.specs.numbers_of_cases import numbers_by_network
 from tsuishi.specs.source import Number, read_sources
 from tsuishi.specs.zoo_names import names_of
 from tsuishi.verdicts.evidence import Evidence

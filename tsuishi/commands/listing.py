@@ -46,7 +46,7 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
 
 def show_sources(session: Session, whole: bool) -> None:
     """Print published sources, and the claims and the numbers in doubt of each, with `whole` all of them."""
-    from tsuishi.commands.adopting import show_doubts
+    from tsuishi.commands.doubts import show_doubts
     from tsuishi.specs.source import check_names, read_sources
 
     sources = read_sources(session.checkout.published, session.words, needed=())

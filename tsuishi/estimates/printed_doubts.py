@@ -3,7 +3,7 @@
 A number that is impossible contradicts other numbers of its table, or the limit of its device. A number that is
 surprising may be right: it differs from its neighbours as a lost digit would make it differ, it repeats a number of
 another case, it does not depend on an axis on which it has to, or it needs TF32 or Winograd's convolutions and is
-printed as fp32. docs/adopt.md counts what these thresholds find.
+printed as fp32. tsuishi/extras/tables/README.md counts what these thresholds find.
 """
 
 import math

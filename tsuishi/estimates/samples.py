@@ -17,7 +17,7 @@ from tsuishi.estimates.timed_blocks import (
     work_estimates,
 )
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows, ok_rows
-from tsuishi.results.tables import TRIAL
+from tsuishi.results.run_tables import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.source import Epochs
 

@@ -1,4 +1,4 @@
-"""Parts that only some users need, each a folder that can be deleted: no module outside of a folder names the folder.
+"""Parts that only some users need, each a folder that can be deleted: the core names no folder.
 
 The core asks for a function or a value by its module's name and its own, as `extras.given("engines", "engines")`.
 These files may lie in the folder of an extra:
@@ -10,6 +10,7 @@ These files may lie in the folder of an extra:
 - engines.py, executors.py (EXECUTORS, and NODES for the same names), images.py, runs.py: further engines, executors,
   sources of images, readers of runs
 - sections.py: views and sections of a report
+- needs.txt: the names of the extras that it uses; without them it is not there
 
 (Entry points and pluggy were considered: an entry point needs an installed package, and a checkout has none.)
 """
@@ -25,7 +26,14 @@ _FOLDER = Path(__file__).resolve().parent
 
 def names() -> list[str]:
     """The names of all extras."""
-    return sorted(path.parent.name for path in _FOLDER.glob("*/__init__.py"))
+    present = {path.parent.name for path in _FOLDER.glob("*/__init__.py")}
+    return sorted(name for name in present if present.issuperset(needs(name)))
+
+
+def needs(name: str) -> list[str]:
+    """The extras that an extra uses; none for an empty name."""
+    path = _FOLDER / name / "needs.txt"
+    return path.read_text(encoding="utf-8").split() if path.is_file() else []
 
 
 def files(name: str) -> list[Path]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tsuishi.base.language import mark
 from tsuishi.results.attempts import last_rows
-from tsuishi.results.tables import REMEDY, TRIAL
+from tsuishi.results.run_tables import REMEDY, TRIAL
 from tsuishi.specs.statuses import EXCLUDED, OK
 from tsuishi.specs.vocabulary import Vocabulary
 

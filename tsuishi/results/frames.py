@@ -13,7 +13,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import private_folder
 from tsuishi.base.language import mark
 from tsuishi.base.printable import visible
-from tsuishi.results import tables
+from tsuishi.results import run_tables
 from tsuishi.results.admission import Exclusion, exclude
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
@@ -27,9 +27,9 @@ from tsuishi.results.records import (
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
+from tsuishi.results.run_tables import RunTables, chosen, detail, joined
 from tsuishi.results.same_machine import machines
 from tsuishi.results.same_trials import Copy, common
-from tsuishi.results.tables import RunTables, chosen, detail, joined
 from tsuishi.results.verification import Assurance, assurance
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.trial_spec import Value
@@ -178,10 +178,10 @@ def _records(run: RunDirectory) -> Iterator[tuple[str, AnyRecord]]:
 def _tables(run: RunDirectory, found: Assurance, words: Vocabulary) -> RunTables:
     """The tables of a run: those that its runner gathered, or, where these are not of the trials as they are, anew."""
     if found.has_tables:
-        return tables.read(run.path, run.path)
+        return run_tables.read(run.path, run.path)
     with private_folder() as folder:
         run.gather(words, folder)
-        return tables.read(folder, run.path)
+        return run_tables.read(folder, run.path)
 
 
 def _cases(

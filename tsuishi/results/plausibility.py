@@ -11,7 +11,7 @@ import pandas as pd
 from tsuishi.results.admission import SUPERSEDED, exclude
 from tsuishi.results.frames import Results
 from tsuishi.results.records import EnvironmentRecord, TrialRecord, other_versions
-from tsuishi.results.tables import TRIAL
+from tsuishi.results.run_tables import TRIAL
 from tsuishi.specs.statuses import EXCLUDED, FAILED, OK, is_finding
 
 # Times are rounded to 1 ms, and phases to 1 µs.

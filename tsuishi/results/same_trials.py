@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsuishi.results.tables import TRIAL, RunTables
+from tsuishi.results.run_tables import TRIAL, RunTables
 
 _OF_A_TRIAL = ("trial_id", "case_id", "environment_record", "machine_record", "status", "started_at", "duration_s")
 

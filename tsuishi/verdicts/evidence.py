@@ -21,9 +21,9 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import MODEL, PROTOCOL, SUITE, Value
-from tsuishi.specs.checkable import numbers_by_network
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.environment import in_order
+from tsuishi.specs.numbers_of_cases import numbers_by_network
 from tsuishi.specs.printed_table import Asked
 from tsuishi.specs.quantities import MOST_OF_OTHERS, is_unit_of_pace
 from tsuishi.specs.questions import MatrixCell

@@ -9,7 +9,6 @@ import pytest
 from tests.extras.explain.test_design import FACTORS, PRINTED, measured, planted, times
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
-from tsuishi.commands.check import Found
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.roofline import DeviceLimits
 from tsuishi.extras.explain import device
@@ -17,9 +16,10 @@ from tsuishi.extras.explain.design import bars
 from tsuishi.extras.explain.device import Limits
 from tsuishi.extras.explain.explanation_folder import write_limits
 from tsuishi.extras.explain.sections import drawing
+from tsuishi.extras.tables.check import Found
+from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import Choice
-from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import read_suite
 

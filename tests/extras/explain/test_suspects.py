@@ -18,14 +18,14 @@ from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands import check
-from tsuishi.commands.check import Found
 from tsuishi.extras.explain import two_runs
 from tsuishi.extras.explain.suspects import _differ, beside_trials, suspects
+from tsuishi.extras.tables import check
+from tsuishi.extras.tables.check import Found
+from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.suite import read_suite
 from tsuishi.verdicts.evidence import Evidence
 

@@ -8,11 +8,11 @@ import pytest
 from tests.commands.test_tasks import REAL
 from tests.extras.explain.test_design import PRINTED
 from tests.words import WORDS
-from tsuishi.adopt.picking import numbers_of_source, pick
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.unsaid import chosen, tried, unsaid_of
+from tsuishi.extras.tables.checkable import CheckableNumber
+from tsuishi.extras.tables.picking import numbers_of_source, pick
 from tsuishi.specs.case import Value
-from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.source import read_sources
 
 VALUES: dict[str, tuple[Value, ...]] = {"layout": ("channels_last", "channels_first"), "execution": ("compiled",)}

@@ -5,17 +5,16 @@ from dataclasses import replace
 from functools import partial
 
 from tsuishi.base.errors import UserError
-from tsuishi.commands import check
-from tsuishi.commands.adopting import case_of
 from tsuishi.commands.chain import Chain
 from tsuishi.extras.explain import device, sections
 from tsuishi.extras.explain.design import MOST
 from tsuishi.extras.explain.difference import Difference, explained
 from tsuishi.extras.explain.explanation_folder import ExplanationFolder
+from tsuishi.extras.tables import check, checked
+from tsuishi.extras.tables.adopting import case_of
 from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.choice import computing
 from tsuishi.plan.planning import outline_run
-from tsuishi.report.output import checked
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
 from tsuishi.specs.environment import Environment, select_environments
 from tsuishi.verdicts.evidence import evidence_of

@@ -9,12 +9,12 @@ import tomlkit
 
 from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
-from tsuishi.commands import check
 from tsuishi.commands.chain import Chain
 from tsuishi.estimates.roofline import product_of
 from tsuishi.extras.explain import unsaid
 from tsuishi.extras.explain.design import FULL, are_decided
 from tsuishi.extras.explain.difference import NAME, Difference, Unsaid, explained
+from tsuishi.extras.tables import check
 from tsuishi.plan.choice import choose, computing
 from tsuishi.plan.planning import measurable
 from tsuishi.report.sections.beside_published import cases_of

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.check import Found
 from tsuishi.commands.report_runs import named_runs
 from tsuishi.estimates.contrasts import days_of, ratio
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
@@ -24,12 +23,13 @@ from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain import explaining
 from tsuishi.extras.explain.difference import Between, Difference
 from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_trials, is_made_up, suspects
+from tsuishi.extras.tables.check import Found
+from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.report.parts.wording import digits, ratio_text, worded
 from tsuishi.report.sections.pairs import is_pace, is_rate
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
-from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import find_environment, without_engine
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.selections import ENVIRONMENT

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tsuishi.extras.explain.design import MOST
 from tsuishi.extras.explain.difference import Unsaid
+from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.machine.process_limits import limits_of_process
 from tsuishi.specs.case import Value
-from tsuishi.specs.checkable import CheckableNumber
 from tsuishi.specs.environment import ANY
 from tsuishi.specs.suite import every_suite
 

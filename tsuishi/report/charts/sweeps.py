@@ -10,7 +10,7 @@ from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.checkable import numbers_by_network
+from tsuishi.specs.numbers_of_cases import numbers_by_network
 from tsuishi.specs.source import Number
 
 # Readers cannot distinguish more lines: more are split into several charts. Variants are the lines of an environment.

@@ -18,7 +18,7 @@ from tsuishi.report.parts.standing import device_names
 from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.checkable import of_usual_values
+from tsuishi.specs.numbers_of_cases import of_usual_values
 from tsuishi.specs.selections import Selector
 from tsuishi.specs.source import Number
 from tsuishi.specs.vocabulary import Vocabulary

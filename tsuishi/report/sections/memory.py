@@ -21,7 +21,7 @@ from tsuishi.report.parts.wording import (
     vocabulary_in_use,
 )
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, Value
-from tsuishi.specs.checkable import numbers_by_network
+from tsuishi.specs.numbers_of_cases import numbers_by_network
 from tsuishi.specs.source import Number
 from tsuishi.specs.statuses import OK, OUT_OF_MEMORY
 

@@ -1,1 +1,0 @@
-"""Published tables of others become sources: what their columns hold, which numbers are cases here, and a suite."""
