@@ -59,7 +59,6 @@ Axes = dict[str, Value]
 Names = Mapping[str, Mapping[str, Value]]
 Facts = Mapping[str, NetworkFacts]
 Asked = Callable[[Value], bool]
-_NOT_ASKED = "network"
 
 
 class PrintedColumn(toml.Spec):
@@ -258,6 +257,13 @@ class _Refused(Exception):
         self.why, self.what = why, what
 
 
+class _NotAsked(_Refused):
+    """The network is none of those that are asked for: its cells are not accounted for."""
+
+    def __init__(self, network: str) -> None:
+        super().__init__("network", network)
+
+
 @dataclass
 class _OfRow:
     """What a row says of its numbers; `network` as printed; its parameters with the worth of their last digit."""
@@ -281,7 +287,7 @@ class _Reader:
         self._quantities = {index: column for index, column in columns.items() if column.holds in words.quantities}
         self._others = {index: column for index, column in columns.items() if index not in self._quantities}
         said = [axes for column in table.columns for axes in (column.case, *column.also.values())]
-        self._has_batches = any(BATCH_SIZE in axes for axes in said)
+        self._of_some = [axis for axis in (BATCH_SIZE, MODEL) if any(axis in axes for axes in said)]
         self._known: dict[tuple[str, str], Value | _Refused] = {}
 
     def read(self) -> TableReading:
@@ -292,7 +298,7 @@ class _Reader:
             try:
                 of_row = self._common(row)
             except _Refused as refused:
-                if refused.why == _NOT_ASKED:
+                if isinstance(refused, _NotAsked):
                     continue
                 why = refused
             for index, column in self._quantities.items():
@@ -401,13 +407,13 @@ class _Reader:
         if self._table.batch_per_device and isinstance(axes.get(BATCH_SIZE), int):
             axes[BATCH_SIZE] = int(axes[BATCH_SIZE]) * int(axes.get(DEVICES, 1))
         if MODEL in axes and not self._asked(axes[MODEL]):  # of all numbers of the table, say
-            raise _Refused(_NOT_ASKED, str(axes[MODEL]))
+            raise _NotAsked(str(axes[MODEL]))
         library, colon, _ = str(axes.get(MODEL, "")).partition(":")
         framework = column.framework or of_row.framework
         if colon and framework and framework != framework_of_library(library):
             raise _Refused(MODEL, f"{of_row.network} of {framework}")
-        if self._has_batches and BATCH_SIZE not in axes:
-            raise _Refused(BATCH_SIZE, "said of other numbers alone")
+        if unsaid := [axis for axis in self._of_some if axis not in axes]:
+            raise _Refused(unsaid[0], "said of other numbers alone")
         if (ours := self._facts.get(str(axes.get(MODEL)))) is not None:
             if axes.get(IMAGE_SIZE) == ours.image_size:
                 del axes[IMAGE_SIZE]  # as usual
@@ -428,7 +434,7 @@ class _Reader:
         if (axis, text) not in self._known:
             value = self._found(axis, text)
             is_other = axis == MODEL and not isinstance(value, _Refused) and not self._asked(value)
-            self._known[axis, text] = _Refused(_NOT_ASKED, text) if is_other else value
+            self._known[axis, text] = _NotAsked(text) if is_other else value
         found = self._known[axis, text]
         if isinstance(found, _Refused):
             raise found

@@ -814,3 +814,18 @@ def test_corrections_of_what_is_not_there_are_refused(given: dict[str, str], sai
     file = TableFile("page.md", MODEL_TABLE, MODEL_TABLE.encode(), "page.md", Licence())
     with pytest.raises(UserError, match=said):
         adopt("a-source", [file], WORDS, SHEETS, corrections(given, WORDS))
+
+
+@pytest.mark.parametrize("cell", ["16", "16.5", "\x1e16"])
+def test_a_row_whose_network_is_a_number_is_no_case_without_a_network(cell: str) -> None:
+    text = f"model,bs,train img/s,GPU\nresnet50,64,1200,V100\nvgg16,64,300,V100\n{cell},64,30,T4\n"
+    found = adopted(text, "table.csv")
+    assert (values(text, "table.csv"), found.refused()) == (
+        [1200.0, 300.0],
+        {("model", "said of other numbers alone"): 1},
+    )
+
+
+def test_a_row_is_accounted_for_whatever_its_column_is_called() -> None:
+    text = "network,bs,train img/s,GPU\nresnet50,64,1200,V100\nvgg16,64,300,V100\n16 bit,64,30,T4\n"
+    assert adopted(text, "table.csv").refused() == {("network", "16 bit"): 1}
