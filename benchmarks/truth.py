@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths, truth_of_runs, truth_of_tables, unusual_truths, verdict_grid
+from benchmarks import round_truths, truth_of_runs, unusual_truths, verdict_grid
 from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
@@ -230,10 +230,13 @@ if __name__ == "__main__":
         from benchmarks import truth_of_explanations  # of an extra
 
         sys.exit(truth_of_explanations.main(given.draws))
-    elif given.tables and given.files:
-        sys.exit(truth_of_tables.main_of_listed(given.files, given.draws))
     elif given.tables:
-        sys.exit(truth_of_tables.main(given.draws))
+        from benchmarks import truth_of_tables  # of an extra, and the core's tests import this file
+
+        is_listed = given.files is not None
+        sys.exit(
+            truth_of_tables.main_of_listed(given.files, given.draws) if is_listed else truth_of_tables.main(given.draws)
+        )
     elif given.unusual:
         sys.exit(min(1, broken(_of_unusual_machines(), faults(), given.draws, _FAULT_DRAWS)))
     elif given.grid:

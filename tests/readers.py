@@ -7,14 +7,12 @@ bound. tests/test_readers.py tries some alterations of each, `python -m benchmar
 import re
 import tempfile
 import tracemalloc
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tests.results.kept_runs import KEPT
 from tests.synthetic_run import listed_example
 from tests.words import WORDS
 from tsuishi.artifacts.network import Network
@@ -98,12 +96,6 @@ def _edited(content: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     return content
 
 
-def _chain() -> bytes:
-    """The chain of a run of schema 1."""
-    with zipfile.ZipFile(KEPT[0]) as kept:
-        return kept.read(next(name for name in kept.namelist() if name.endswith(manifest.CHAIN)))
-
-
 def readers(root: Path) -> dict[str, Reader]:
     """The readers by name, with their files under a new folder."""
     checkout = Checkout()
@@ -125,7 +117,6 @@ def readers(root: Path) -> dict[str, Reader]:
         "axes": (lambda path: vocabulary(path.parent), root / "words", "axes.toml", of(checkout.suites, "axes.toml")),
         "source": (lambda path: read_sources(path.parent, WORDS), published, name, of(checkout.published, name)),
         "manifest": (lambda path: manifest.read(path.parent), run.path, manifest.ONCE, b""),
-        "chain": (lambda path: manifest.read(path.parent), root / "chained", manifest.CHAIN, _chain()),
         "run.json": (_run, run.path, "run.json", b""),
         "record": (_run, run.records, record.name, b""),
         "trial.json": (_run, trial, "trial.json", b""),

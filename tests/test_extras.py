@@ -19,7 +19,7 @@ from tsuishi.commands.development import ON_ANY_MACHINE
 
 # The tests of the tasks, of environments, of reports of old runs, and of what counts the texts and names of all extras.
 OF_THE_CORE = (
-    *("commands", "environments", "results/test_upgrade.py", "base/test_language.py", "base/test_settings.py"),
+    *("commands", "environments", "results/test_kept_run.py", "base/test_language.py", "base/test_settings.py"),
     *("specs/test_vocabulary.py", "test_house.py", "verdicts/test_truth.py"),
 )
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "out", "cache", "extras")

@@ -53,12 +53,6 @@ def test_a_report_verifies_every_file_of_a_run_that_is_not_large(run: RunDirecto
     assert {path for path in after if after[path] != before.get(path)} == {first_trial(run) / "log.txt.gz"}
 
 
-def test_what_an_earlier_tsuishi_kept_beside_a_run_is_no_alteration(run: RunDirectory) -> None:
-    for name in ("gathered.npz", "verification.sealed"):
-        (run.path / name).write_bytes(b"kept")
-    assert assurance(run).level == "verified"
-
-
 def test_a_run_without_a_manifest_is_older_than_verification(tmp_path: Path) -> None:
     assert known(write_example(tmp_path / "older")) == Assurance("older than verification")
 

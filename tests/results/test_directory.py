@@ -91,12 +91,13 @@ def test_runs_that_begin_in_one_second_are_numbered_in_their_order(tmp_path: Pat
 
 
 def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
-    write_json(run.path / "run.json", {"schema_version": 99})
-    with pytest.raises(UserError) as caught:
-        run.run()
-    assert str(caught.value) == (
-        f"{run.path}: run schema 99, this tsuishi reads up to 3; a later tsuishi made it: update tsuishi"
-    )
+    known = read_json(run.path / "run.json")
+    for version in (99, 10**30, 2, 0, -1, "3", True, 3.0, None):
+        write_json(run.path / "run.json", {**known, "schema_version": version})
+        with pytest.raises(UserError) as caught:
+            run.run()
+        why = f"run schema {version}, and this tsuishi reads 3: the tsuishi that made it reads it"
+        assert str(caught.value) == f"{run.path}: {why}"
 
 
 def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunDirectory) -> None:

@@ -1,6 +1,5 @@
 """Verification: of a run that a runner really made, every altered, lost or added file is named."""
 
-import hashlib
 import json
 import os
 import re
@@ -15,7 +14,6 @@ import pytest
 from benchmarks.bit_flips import is_found
 from tests.bench import make_checkout
 from tests.job import invoke
-from tests.results.kept_runs import KEPT, kept_run
 from tests.run.test_runner import session
 from tests.synthetic_run import write_example
 from tests.words import WORDS
@@ -23,7 +21,6 @@ from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import read_runs
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.verification import UNLISTED, Verification, verify
 from tsuishi.run.new_run import run_suite
@@ -187,16 +184,11 @@ def cut_before_trial(run: RunDirectory, number: int, rest: str = "") -> None:
         (manifest.ONCE, lambda text: [*text, text[-1][:20]], "its last line is not whole"),
         (manifest.ONCE, lambda text: [*text, "0" * 64 + text[0][64:]], "line [0-9]+: .* has another digest before"),
         (manifest.ONCE, lambda text: [text[0].replace("records", "..")], "line 1 is not as tsuishi writes it"),
-        (manifest.CHAIN, lambda text: [*text[:3], *text[4:]], "line 4 does not follow the line before it"),
-        (manifest.CHAIN, lambda text: [text[1], text[0], *text[2:]], "line 1 does not follow the line before it"),
-        (manifest.CHAIN, lambda text: [*text, "{}\n"], "line [0-9]+ is not as tsuishi writes it"),
-        (manifest.CHAIN, lambda text: [*text, text[-1][:20]], "its last line is not whole"),
     ],
 )
 def test_a_manifest_that_nobody_wrote_so_is_refused(
-    run: RunDirectory, older: RunDirectory, name: str, cut: Callable[[list[str]], list[str]], why: str
+    run: RunDirectory, name: str, cut: Callable[[list[str]], list[str]], why: str
 ) -> None:
-    run = older if name == manifest.CHAIN else run
     (run.path / name).write_text("".join(cut(lines(run, name))))
     with pytest.raises(UserError, match=why):
         manifest.read(run.path)
@@ -255,31 +247,6 @@ def test_trials_that_came_from_elsewhere_are_not_taken_into_the_manifest(tmp_pat
     cut_before_trial(run, 1)
     with pytest.raises(UserError, match="3 trials are not in its manifest"):
         resume(session(tmp_path), run.id)
-
-
-@pytest.fixture
-def older(tmp_path: Path) -> RunDirectory:
-    """A run of an earlier tsuishi, with a chain of digests in the place of a manifest."""
-    return kept_run(KEPT[0], tmp_path / "older")
-
-
-def test_a_run_of_an_earlier_tsuishi_is_verified_and_its_tables_are_assured(older: RunDirectory) -> None:
-    found = verified(older)
-    assert (found.faults, found.root) == (
-        (),
-        hashlib.sha256(lines(older, manifest.CHAIN)[-1][:-1].encode()).hexdigest(),
-    )
-    (known,) = read_runs([older], WORDS).assurances.values()
-    assert known.level == "tables verified"
-
-
-@pytest.mark.parametrize("change", [lose_a_trial, lose_a_record, add_a_file, add_an_attempt, alter_run_json])
-def test_of_a_run_of_an_earlier_tsuishi_what_is_lost_added_or_altered_is_named(
-    older: RunDirectory, change: Callable[[RunDirectory], Path]
-) -> None:
-    changed = change(older)
-    found = verified(older)
-    assert any(str(changed) in fault for fault in found.faults), found.faults
 
 
 def test_versions_that_differ_from_the_environment_are_a_fault(run: RunDirectory) -> None:

@@ -10,9 +10,7 @@ import pytest
 
 from tests.words import WORDS, describe
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
-from tsuishi.extras.tables.adopting import case_of
 from tsuishi.plan.trials import trial_slug
 from tsuishi.report.parts.declarations import columns_of
 from tsuishi.report.parts.wording import case_text, header, worded
@@ -84,8 +82,8 @@ def test_a_setting_of_the_process_has_no_path_and_no_value_breaks_the_name_of_a_
     library = Axis(name="library", type="name", label={"en": "library"}, in_name=InName(text="{value}"))
     words = replace(WORDS, axes={**WORDS.axes, "allocator": preload, "library": library})
     why = "a record has no path of a machine: give the name of a file, which is looked for; given: '/opt/a.so'"
-    with pytest.raises(UserError, match=f"^--mine: key 'allocator': {re.escape(why)}$"):
-        case_of("mine", "allocator=/opt/a.so", words)
+    with pytest.raises(ValueError, match=f"^key 'allocator': {re.escape(why)}$"):
+        words.check({"allocator": "/opt/a.so"})
     case = words.case({"suite": "s", "protocol": "steady", "library": "org/model a..b", "allocator": "a.so"})
     assert is_name(slug := trial_slug(case, words))
     assert slug == f"s-steady-org-model-a-.b-{case.id[:6]}"

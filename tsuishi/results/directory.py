@@ -33,7 +33,6 @@ from tsuishi.results import schema, trial_folders
 from tsuishi.results.record_files import REMEDY, json_text, parsed, read_record
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
 from tsuishi.results.run_record import RUN_SUITE, SCHEMA_VERSION, RunRecord
-from tsuishi.results.upgrade import upgraded
 from tsuishi.specs.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -82,15 +81,17 @@ class RunDirectory:
         return self.path.name
 
     def run(self, text: bytes = b"") -> RunRecord:
-        """run.json, or the given text of it, in the newest schema.
+        """run.json, or the given text of it.
 
-        Raises UserError where this is no run directory, was made by a later tsuishi, or is damaged.
+        Raises UserError where this is no run directory, is of another schema, or is damaged.
         """
         path = self.path / "run.json"
         text = text or json_text(path)
-        content = parse_json(path, text)
-        newest = upgraded(self.path, content)
-        return parsed(path, text if newest == content else json.dumps(newest).encode(), RunRecord)
+        version = parse_json(path, text).get("schema_version")
+        if isinstance(version, bool) or not isinstance(version, int) or version != SCHEMA_VERSION:
+            known = f"this tsuishi reads {SCHEMA_VERSION}"
+            raise UserError(f"{self.path}: run schema {version}, and {known}: the tsuishi that made it reads it")
+        return parsed(path, text, RunRecord)
 
     def is_ours(self, run: RunRecord) -> bool:
         """Whether this user wrote that run.json, for this directory."""

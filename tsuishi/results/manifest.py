@@ -13,7 +13,6 @@ A person who can write to the run can write another manifest. It shows alteratio
 import errno
 import hashlib
 import io
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -25,28 +24,24 @@ from tsuishi.base.errors import UserError
 from tsuishi.results.records import FileRecord, TrialRecord
 
 ONCE, ANEW = "manifest-sha256.txt", "run-sha256.txt"
-# Of an earlier tsuishi, in the place of both: a line for each file, which has the SHA-256 of the line before it.
-CHAIN = "chain.jsonl"
 REMEDY = "copy the run again, or make it anew"
 _TRIALS = r"trials/[^/.\\][^/\\]*/[a-z][a-z0-9._-]*"
 _WRITTEN_ONCE = rf"records/[a-z]+-[0-9a-f]{{12}}\.json|{_TRIALS}"
 _WRITTEN_ANEW = rf"run\.json|datapackage\.json|[a-z]+\.csv|{re.escape(ONCE)}"
 _REMOVED = "# removed: "
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Digests(NamedTuple):
     """The SHA-256 of the files of a run, by their paths in it: of files written once, and of files written anew.
 
     `root`: the digest that stands for the run; empty where none was made since its trials began. `removed`: how many
-    trials had been removed before a resumption. `is_chain`: an earlier tsuishi wrote them, without the trials' files.
+    trials had been removed before a resumption.
     """
 
     once: Mapping[str, str]
     anew: Mapping[str, str]
     root: str = ""
     removed: int = 0
-    is_chain: bool = False
 
     @property
     def are_there(self) -> bool:
@@ -54,14 +49,12 @@ class Digests(NamedTuple):
 
 
 def read(run: Path, *, may_be_cut: bool = False) -> Digests:
-    """The digests of a run; none for a run of a tsuishi that wrote no digests.
+    """The digests of a run; none for a run without a manifest.
 
     may_be_cut: a last line that a power cut left unfinished is no fault. Raises UserError where a line is none, or
     gives a file a second digest.
     """
     once, anew = _text(run / ONCE), _text(run / ANEW)
-    if not once and not anew:
-        return _read_chain(run / CHAIN)
     if may_be_cut:
         once = _whole_lines(once)
     root = hashlib.sha256(anew).hexdigest() if anew else ""
@@ -95,39 +88,6 @@ def _parsed(path: Path, text: bytes, names: str) -> dict[str, str]:
         if found.setdefault(match[2], match[1]) != match[1]:
             raise UserError(f"{path}: line {number}: {match[2]} has another digest before; {REMEDY}")
     return found
-
-
-def _read_chain(path: Path) -> Digests:
-    """What an earlier tsuishi wrote in the place of a manifest."""
-    text = _text(path)
-    if _whole_lines(text) != text:
-        raise UserError(f"{path}: its last line is not whole; {REMEDY}")
-    last: dict[str, str] = {}
-    root, removed = "", 0
-    for number, whole in enumerate(io.BytesIO(text), 1):
-        line = whole[:-1]
-        try:
-            before, file, about = (json.loads(line)[key] for key in ("before", "file", "about"))
-            sha256 = about and about["sha256"]
-            is_link = re.fullmatch(f"{_WRITTEN_ONCE}|{_WRITTEN_ANEW}", file) and (
-                not about or _SHA256.fullmatch(sha256)
-            )
-        except (ValueError, KeyError, TypeError, RecursionError):
-            is_link = None
-        if not is_link:
-            raise UserError(f"{path}: line {number} is not as tsuishi writes it; {REMEDY}")
-        if before != root:
-            raise UserError(f"{path}: line {number} does not follow the line before it; {REMEDY}")
-        if about is None:
-            last.pop(file, None)
-            removed += 1
-        elif "/" in file and file in last:
-            raise UserError(f"{path}: line {number}: {file} has a line already; {REMEDY}")
-        else:
-            last[file] = sha256
-        root = hashlib.sha256(line).hexdigest()
-    once = {name: digest for name, digest in last.items() if "/" in name}
-    return Digests(once, {name: last[name] for name in last.keys() - once.keys()}, root, removed, is_chain=True)
 
 
 def about(path: Path) -> FileRecord:

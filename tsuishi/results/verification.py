@@ -16,14 +16,14 @@ from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest, schema, trial_folders
 from tsuishi.results.directory import GATHERED, RunDirectory, table_header
-from tsuishi.results.manifest import ANEW, CHAIN, ONCE, Digests
+from tsuishi.results.manifest import ANEW, ONCE, Digests
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
-# Files of a run's folder that are held during a measurement, and that an earlier tsuishi kept for its user.
-OF_ITS_USER = frozenset({".lock", ".jobs", "gathered.npz", "verification.sealed"})
-UNLISTED = OF_ITS_USER | {ANEW, CHAIN}
+# Files of a run's folder that are held during a measurement.
+OF_ITS_USER = frozenset({".lock", ".jobs"})
+UNLISTED = OF_ITS_USER | {ANEW}
 _FOLDERS = frozenset({"records", "trials"})
 # A report reads all files of a run of up to 64 MiB, which is thousands of trials; a list, which has many runs, of less.
 _SMALL, LISTED = 64 << 20, 4 << 20
@@ -63,9 +63,8 @@ def assurance(run: RunDirectory, most: int = _SMALL) -> Assurance:
         altered |= {*_differing(run, known.once)} if is_small else set()
         has_tables = is_as_listed and not any("/" in name for name in altered) and _have_details(run)
         if not altered:
-            is_whole = is_small and not known.is_chain
-            level: Level = "verified" if is_whole else "tables verified"
-            return Assurance(level, known.root if is_whole else "", has_tables=has_tables)
+            level: Level = "verified" if is_small else "tables verified"
+            return Assurance(level, known.root if is_small else "", has_tables=has_tables)
     except UserError as error:
         altered, has_tables = {named_in(run, str(error))}, False
     return Assurance("altered", altered=tuple(sorted(altered)), has_tables=has_tables)
@@ -157,7 +156,7 @@ class Verification:
     """What the verification of a run came to. `faults`: a line each; `root`: see manifest.py.
 
     `bytes`: the size of the files that were read. `removed`: the trials that were removed before a resumption, whatever
-    they had found. A run of an earlier tsuishi may have no root.
+    they had found.
     """
 
     run_id: str

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import tempfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +11,11 @@ from tsuishi.extras.handover.archives import archive_manifest, archive_record, z
 from tsuishi.extras.handover.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.extras.handover.archives.bundle import Bundle
 from tsuishi.extras.handover.archives.derived import derived, is_derived
-from tsuishi.extras.handover.archives.member_names import MANIFEST, RECORD, RUNS
+from tsuishi.extras.handover.archives.member_names import INPUTS, MANIFEST, RECORD, RUNS
+from tsuishi.extras.handover.archives.run_inputs import lacking_text, place_of
 from tsuishi.results import manifest
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import WorkloadRecord
 from tsuishi.results.verification import OF_ITS_USER
 
 
@@ -27,17 +28,28 @@ def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {})
         ArchivedRun(run_id=run.id, root=manifest.read(run.path).root, trials=len(run.finished_folders()))
         for run in runs
     ]
-    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))
+    left_out = [line for run in runs for line in _absent_workloads(run, more)]
+    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named), left_out=tuple(left_out))
     bundle.files[RECORD] = json.dumps(record.model_dump(mode="json")).encode()
     bundle.files |= derived(runs, record, [*bundle.files, *more])
     bundle.files |= more
     return bundle.write(lambda _: path)[1]
 
 
+def _absent_workloads(run: RunDirectory, more: Mapping[str, bytes]) -> Iterator[str]:
+    """What an archive says of the workloads of a run that it does not hold."""
+    for workload in (run.record(path.stem) for path in run.record_files()):
+        if isinstance(workload, WorkloadRecord):
+            places = {f"{INPUTS}/{run.id}/{place_of(file)}" for file in workload.files or {}}
+            if absent := len(places - more.keys()):
+                yield f"inputs of run {run.id}: {lacking_text(workload, absent)}"
+
+
 def files_of(path: Path) -> dict[str, bytes]:
     """The files in an archive, by their names."""
     with path.open("rb") as file:
-        return {entry.name: b"".join(entry.content) for entry in zip_container.read(file)}
+        archive = zip_container.Container(file)
+        return {entry.name: b"".join(entry.content) for entry in archive.entries()} | {MANIFEST: archive.manifest}
 
 
 def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | None = None) -> Path:
@@ -50,8 +62,14 @@ def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | N
     kept[MANIFEST] = archive_manifest.text_of(digests) if manifest is None else manifest
     altered = path.with_name("altered.zip")
     with altered.open("wb") as file:
-        zip_container.write(file, [(n, len(t), zlib.crc32(t), partial(_alone, t)) for n, t in sorted(kept.items())])
+        zip_container.write(
+            file, [(n, len(t), hashlib.sha256(t).hexdigest(), partial(_alone, t)) for n, t in sorted(kept.items())]
+        )
     return altered
+
+
+def _alone(text: bytes) -> list[bytes]:
+    return [text]
 
 
 def remade(path: Path, files: Mapping[str, bytes | None]) -> Path:
@@ -66,7 +84,3 @@ def remade(path: Path, files: Mapping[str, bytes | None]) -> Path:
         runs = [RunDirectory(Path(folder) / RUNS / run.run_id) for run in record.runs]
         made = derived(runs, record, [name for name in kept if not is_derived(name)])
     return rewritten(path, {**files, **made})
-
-
-def _alone(text: bytes) -> list[bytes]:
-    return [text]

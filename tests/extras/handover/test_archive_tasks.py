@@ -109,7 +109,7 @@ def test_an_altered_archive_is_neither_verified_nor_signed(archive: Path, folder
     assert f"archive {archive} is NOT verified; faults: 1" in result.stdout
     signed = invoke(folder, "sign", "--archive", str(archive), "--key", str(folder / "ada"))
     assert signed.returncode == 1
-    assert "it is broken off; only a verified archive is signed" in signed.stderr
+    assert "it is no ZIP file, or was cut: File is not a zip file; only a verified archive is signed" in signed.stderr
 
 
 def test_a_run_that_is_not_verified_is_not_archived(folder: Path, tmp_path: Path) -> None:
@@ -165,10 +165,28 @@ def test_inputs_are_those_of_the_commit_of_the_run(tmp_path: Path) -> None:
     (checkout.suites / "a.toml").write_text("a later suite")
     of_engine = {"used.docker": "torch 1.1.0"}
     run = SyntheticRun(tmp_path / RUN_ID, frameworks=of_engine, git={"commit": commit, "dirty": False})
+    run.directory.add(workload_record(checkout.workloads, "a"))
+    (checkout.workloads / "run.py").write_text("a later workload")
     inputs = RunInputs(run.finish(), checkout)
     assert {name: text.decode() for name, text in inputs.files.items()} == {
         "suites/a.toml": "suite", "suites/workloads/run.py": "run", "reports/published/a.toml": "source",
         "templates/Dockerfile.j2": "template", "images/used.toml": "used"}  # fmt: skip
+
+
+def test_a_workload_of_the_commit_that_no_record_names_is_left_out(tmp_path: Path) -> None:
+    checkout = checkout_of(tmp_path / "checkout")
+    state = {"commit": git(checkout.root, "rev-parse", "HEAD"), "dirty": False}
+    inputs = RunInputs(SyntheticRun(tmp_path / RUN_ID, git=state).finish(), checkout)
+    assert "suites/a.toml" in inputs.files
+    assert "suites/workloads/run.py" not in inputs.files
+
+
+def test_a_run_in_a_folder_of_another_name_is_not_archived(tmp_path: Path) -> None:
+    listed_example(tmp_path / RUN_ID).path.rename(tmp_path / "other")
+    refused = invoke(tmp_path, "archive", "--run", str(tmp_path / "other"), "--to", str(tmp_path / "a.zip"))
+    why = f"it is run {RUN_ID}: an archive has runs by their ids; rename the folder"
+    assert (refused.returncode, refused.stderr.strip()) == (1, f"error: {tmp_path / 'other'}: {why}")
+    assert not (tmp_path / "a.zip").exists()
 
 
 def test_tables_of_suites_that_did_not_run_are_left_out(tmp_path: Path) -> None:
@@ -244,5 +262,5 @@ def test_an_altered_archive_is_not_reported(archive: Path, folder: Path) -> None
     archive.write_bytes(archive.read_bytes()[:-1])
     result = invoke(folder, "report", "--archive", str(archive), "--out", "altered")
     assert result.returncode == 1
-    assert "it is broken off; `invoke verify --archive " in result.stderr
+    assert "it is no ZIP file, or was cut: File is not a zip file; `invoke verify --archive " in result.stderr
     assert not (folder / "reports" / "altered").exists()

@@ -25,7 +25,7 @@ def archive_readers(root: Path) -> dict[str, Reader]:
 def _container(path: Path) -> None:
     try:
         with path.open("rb") as file:
-            for entry in zip_container.read(file):
+            for entry in zip_container.Container(file).entries():
                 for _ in entry.content:
                     pass
     except zip_container.BadArchive as error:

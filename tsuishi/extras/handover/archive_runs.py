@@ -111,6 +111,8 @@ class _Packing:
         found = verify(run, self._session.words)
         if not found.is_verified:
             raise UserError(f"{found.faults[0]}; only a verified run is archived")
+        if (recorded := run.run().run_id) != run.id:
+            raise UserError(f"{run.path}: it is run {recorded}: an archive has runs by their ids; rename the folder")
         return found
 
     def _scrubbed(self, run: RunDirectory) -> tuple[RunDirectory, Verification]:

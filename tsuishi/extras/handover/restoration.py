@@ -10,10 +10,9 @@ from tsuishi.base.errors import UserError
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archived_software import DOCKER
-from tsuishi.extras.handover.archives import zip_container
 from tsuishi.extras.handover.archives.archive_description import environments_of
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES, INPUTS
-from tsuishi.extras.handover.archives.zip_container import BadArchive, Entry
+from tsuishi.extras.handover.archives.zip_container import BadArchive, Container, Entry
 from tsuishi.extras.handover.exchange import file_names
 from tsuishi.extras.handover.incoming import IncomingRecord, incoming_image, require_room, temporary_room
 from tsuishi.plan.session import Session
@@ -113,7 +112,7 @@ def _loaded(
         images: dict[str, Path] = {}
         try:
             with files.reading(archive) as file:
-                for entry in zip_container.read(file):
+                for entry in Container(file).entries():
                     if entry.name in wanted:
                         images[wanted[entry.name]] = _written(entry, folder)
                     elif entry.name.startswith(f"{ARTIFACTS}/") and entry.name.split("/")[1] in packages:

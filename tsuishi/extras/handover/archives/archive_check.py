@@ -1,11 +1,10 @@
 """The verification of an archive: its runs are unchanged, and its derived files follow from the runs.
 
-An archive may come from any person. It is read once, from its first byte to its last. No code in it is run, and only
-its runs and their inputs are written, into a separate folder that is removed at the end.
+An archive may come from any person. Each file that its manifest names is read once. No code in it is run, and only its
+runs and their inputs are written, into a separate folder that is removed at the end.
 """
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -13,11 +12,12 @@ from typing import BinaryIO, NamedTuple
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import line
-from tsuishi.extras.handover.archives import archive_manifest, archive_record, derived, zip_container
+from tsuishi.extras.handover.archives import archive_manifest, archive_record, derived
 from tsuishi.extras.handover.archives.archive_record import ArchivedRun, ArchiveRecord
-from tsuishi.extras.handover.archives.member_names import ARTIFACTS, INPUTS, MANIFEST, RECORD, RUNS
-from tsuishi.extras.handover.archives.run_inputs import place_of
-from tsuishi.extras.handover.archives.zip_container import BadArchive, Entry
+from tsuishi.extras.handover.archives.member_names import ARTIFACTS, INPUTS, RECORD, RUNS, problem_of_size
+from tsuishi.extras.handover.archives.run_inputs import is_of_workloads, lacking_text, place_of
+from tsuishi.extras.handover.archives.zip_container import BadArchive, Container, Entry
+from tsuishi.extras.handover.incoming import require_room
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import WorkloadRecord
@@ -47,7 +47,7 @@ class ArchiveVerification:
 
 
 def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> ArchiveVerification:
-    """Read every byte of an archive, and verify its runs. words: describes the axes of their cases.
+    """Read every file of an archive, and verify its runs. words: describes the axes of their cases.
 
     into: an empty folder in which runs and inputs stay; without it they are removed. No fault of the archive raises an
     error; UserError says that the file cannot be opened.
@@ -89,64 +89,59 @@ def unpacked_runs(session: Session, path: Path, into: Path) -> Unpacked:
 
 
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:
+    archive = Container(file)
+    found.root, found.bytes = archive_manifest.root_of(archive.manifest), len(archive.manifest)
+    if wrong := [f"{each.name}: {why}" for each in archive.entries() if (why := problem_of_size(each.name, each.size))]:
+        yield from wrong
+        return
+    of_runs = sum(each.size for each in archive.entries() if _is_written(each.name))
+    require_room((into, of_runs))
     kept: dict[str, bytes] = {}
-    digests: dict[str, str] = {}
-    for entry in zip_container.read(file):
+    is_altered = False
+    for entry in archive.entries():
         found.bytes += entry.size
-        digests[entry.name], text = _taken(entry, into)
-        if _is_kept(entry.name):
-            kept[entry.name] = text
-    if MANIFEST not in kept:
-        raise BadArchive(f"it has no {MANIFEST}")
-    found.root = archive_manifest.root_of(kept[MANIFEST])
-    differing = list(archive_manifest.differences(kept[MANIFEST], {n: d for n, d in digests.items() if n != MANIFEST}))
-    yield from differing
-    if differing:
+        try:
+            text = _taken(entry, into)
+        except BadArchive as error:
+            is_altered = True
+            yield str(error)
+        else:
+            kept |= {entry.name: text} if text is not None else {}
+    if is_altered:
         return
     if RECORD not in kept:
         raise BadArchive(f"it has no {RECORD}")
     found.record = archive_record.read(kept[RECORD])
-    found.not_compared = derived.not_compared(found.record, digests)
-    for name, digest in sorted(digests.items()):
+    found.not_compared = derived.not_compared(found.record, archive.digests)
+    for name, digest in archive.digests.items():
         if name.startswith(f"{ARTIFACTS}/") and name.split("/")[1] != digest:
             yield f"{name}: another content than the SHA-256 in its name"
-    of_runs = list(_run_faults(found.record, into, digests, words))
-    yield from of_runs
-    if not of_runs:
+    run_faults = list(_run_faults(found.record, into, archive.digests, words))
+    yield from run_faults
+    if not run_faults:
         runs = [RunDirectory(into / RUNS / run.run_id) for run in found.record.runs]
         there = {name: text for name, text in kept.items() if derived.is_derived(name)}
-        yield from derived.differences(there, runs, found.record, digests)
+        yield from derived.differences(there, runs, found.record, archive.digests)
 
 
-def _is_kept(name: str) -> bool:
-    """Whether a file is read whole."""
-    return name in (MANIFEST, RECORD) or derived.is_derived(name)
+def _is_written(name: str) -> bool:
+    return name.startswith((f"{RUNS}/", f"{INPUTS}/"))
 
 
-def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
-    """The SHA-256 of an entry, and its content where that is read. Runs and inputs are written below `into`."""
-    sha256 = hashlib.sha256()
-    folder = entry.name.partition("/")[0]
-    if folder in (RUNS, INPUTS):
+def _taken(entry: Entry, into: Path) -> bytes | None:
+    """The content of an entry, where that is asked for. Runs and inputs are written below `into`."""
+    if _is_written(entry.name):
         path = into / entry.name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:
-            for piece in entry.content:
-                sha256.update(piece)
-                file.write(piece)
-        return sha256.hexdigest(), b""
-    is_needed = _is_kept(entry.name)
-    most = archive_manifest.MOST_BYTES if entry.name == MANIFEST else files.MOST_JSON_BYTES
-    if is_needed and entry.size > most:
-        raise BadArchive(f"{entry.name} has {entry.size:,} bytes, and {most:,} are the most that are read")
-    pieces = []
-    for piece in entry.content:
-        sha256.update(piece)
-        pieces += [piece] * is_needed
-    return sha256.hexdigest(), b"".join(pieces)
+            file.writelines(entry.content)
+        return None
+    is_asked = entry.name == RECORD or derived.is_derived(entry.name)
+    pieces = [piece for piece in entry.content if is_asked]
+    return b"".join(pieces) if is_asked else None
 
 
-def _run_faults(record: ArchiveRecord, into: Path, digests: dict[str, str], words: Vocabulary) -> Iterator[str]:
+def _run_faults(record: ArchiveRecord, into: Path, digests: Mapping[str, str], words: Vocabulary) -> Iterator[str]:
     """Faults of runs: those that the record does not name, or names with another root, and faults of `verify`."""
     named = {run.run_id: run for run in record.runs}
     there = {name.split("/")[1] for name in digests if name.startswith(f"{RUNS}/")}
@@ -156,10 +151,12 @@ def _run_faults(record: ArchiveRecord, into: Path, digests: dict[str, str], word
         if run_id not in there:
             yield f"{RUNS}/{run_id}: {RECORD} names it, and it is not there"
             continue
-        yield from _of_run(archived, RunDirectory(into / RUNS / run_id), digests, words)
+        yield from _of_run(archived, RunDirectory(into / RUNS / run_id), digests, words, record.left_out)
 
 
-def _of_run(archived: ArchivedRun, run: RunDirectory, digests: dict[str, str], words: Vocabulary) -> Iterator[str]:
+def _of_run(
+    archived: ArchivedRun, run: RunDirectory, digests: Mapping[str, str], words: Vocabulary, left_out: Collection[str]
+) -> Iterator[str]:
     checked = verify(run, words)
     yield from (fault.replace(f"{run.path.parent}/", f"{RUNS}/") for fault in checked.faults)
     if checked.root != archived.root:
@@ -170,11 +167,28 @@ def _of_run(archived: ArchivedRun, run: RunDirectory, digests: dict[str, str], w
         yield f"{RUNS}/{run.id}: {checked.trials} trials, and {RECORD} says {archived.trials}"
     if run.run().run_id != archived.run_id:
         yield f"{RUNS}/{run.id}: its run.json is of run {run.run().run_id}"
-    before = f"{INPUTS}/{run.id}/"
+    yield from _of_workloads(archived.run_id, run, digests, left_out)
+
+
+def _of_workloads(
+    run_id: str, run: RunDirectory, digests: Mapping[str, str], left_out: Collection[str]
+) -> Iterator[str]:
+    """Files of workloads that the run does not name, or names otherwise; and files that it names and are not there."""
+    before = f"{INPUTS}/{run_id}/"
+    there = {name.removeprefix(before): digest for name, digest in digests.items() if name.startswith(before)}
     wanted: dict[str, str] = {}
+    unsaid: set[str] = set()
     for path in run.record_files():
         if isinstance(workload := run.record(path.stem), WorkloadRecord):
-            wanted |= {place_of(file): digest for file, digest in (workload.files or {}).items()}
-    for name, digest in sorted(digests.items()):
-        if name.startswith(before) and wanted.get(name.removeprefix(before), digest) != digest:
-            yield f"{name}: another workload than run {run.id} ran"
+            of_workload = {place_of(file): digest for file, digest in (workload.files or {}).items()}
+            wanted |= of_workload
+            absent = of_workload.keys() - there.keys()
+            if f"inputs of run {run_id}: {lacking_text(workload, len(absent))}" not in left_out:
+                unsaid |= absent
+    for name in sorted(unsaid):
+        yield f"{before}{name}: not there, and run {run_id} ran it; {RECORD} does not say so"
+    for name, digest in sorted(there.items()):
+        if wanted.get(name, digest) != digest:
+            yield f"{before}{name}: another workload than run {run_id} ran"
+        elif name not in wanted and is_of_workloads(name):
+            yield f"{before}{name}: run {run_id} had no such workload"

@@ -5,14 +5,7 @@ in the folder into which the archive was unpacked.
 """
 
 import hashlib
-import re
-from collections.abc import Iterator, Mapping
-
-from tsuishi.extras.handover.archives.member_names import MANIFEST
-from tsuishi.extras.handover.archives.zip_container import BadArchive
-
-MOST_BYTES = 256 << 20
-_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+from collections.abc import Mapping
 
 
 def text_of(digests: Mapping[str, str]) -> bytes:
@@ -23,29 +16,3 @@ def text_of(digests: Mapping[str, str]) -> bytes:
 def root_of(text: bytes) -> str:
     """The root of the archive that has this manifest."""
     return hashlib.sha256(text).hexdigest()
-
-
-def differences(text: bytes, digests: Mapping[str, str]) -> Iterator[str]:
-    """A line for each file that is not as the manifest says. digests: the SHA-256 of the files that are there.
-
-    Raises BadArchive where the text is no manifest.
-    """
-    listed = _parsed(text)
-    for name in sorted(listed.keys() | digests.keys()):
-        if name not in digests:
-            yield f"{name}: the manifest lists it, and it is not there"
-        elif name not in listed:
-            yield f"{name}: added: the manifest does not list it"
-        elif listed[name] != digests[name]:
-            yield f"{name}: altered: its content is not that of the manifest"
-
-
-def _parsed(text: bytes) -> dict[str, str]:
-    listed: dict[str, str] = {}
-    *lines, rest = text.decode("ascii", "replace").split("\n")
-    for number, line in enumerate([*lines, *[rest] * bool(rest)], 1):
-        match = _LINE.fullmatch(line)
-        if not match or match[2] in listed or (listed and match[2] < next(reversed(listed))) or rest:
-            raise BadArchive(f"{MANIFEST}: line {number} is not as tsuishi writes it")
-        listed[match[2]] = match[1]
-    return listed

@@ -13,7 +13,6 @@ from tsuishi.results.record_files import parsed
 from tsuishi.results.records import Count
 from tsuishi.specs.trial_id import Name
 
-# 1: with a report, and without authors and licence.
 SCHEMA_VERSION = 2
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
@@ -53,14 +52,12 @@ class ArchiveRecord(Record):
 def read(text: bytes) -> ArchiveRecord:
     """The record in the text of an archive.json.
 
-    Raises BadArchive where it is not a record, or is of an unknown or a later tsuishi.
+    Raises BadArchive where it is not a record, or is of another schema.
     """
     try:
         version = files.parse_json(RECORD, text).get("schema_version")
-        if isinstance(version, int) and version > SCHEMA_VERSION:
-            raise BadArchive(f"schema {version}: a later tsuishi made it; this tsuishi reads up to {SCHEMA_VERSION}")
-        if not (isinstance(version, int) and version >= 1):
-            raise BadArchive(f"schema {version}: no tsuishi made archives of it; this tsuishi reads {SCHEMA_VERSION}")
+        if isinstance(version, bool) or not isinstance(version, int) or version != SCHEMA_VERSION:
+            raise BadArchive(f"{RECORD}: schema {version}, and this tsuishi reads {SCHEMA_VERSION}")
         return parsed(RECORD, text, ArchiveRecord)
     except UserError as error:
         raise BadArchive(str(error)) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.extras.handover.archives import archive_manifest, zip_container
-from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES, MANIFEST
+from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES, MANIFEST, problem_of_size
 from tsuishi.extras.handover.archives.secret_search import Secrets
 
 # Public files of others are not searched for secrets of this user.
@@ -54,28 +54,31 @@ class Bundle:
 
         Each file is read twice. Raises UserError where a file is altered meanwhile, or may not have its name.
         """
-        sizes: dict[str, tuple[int, int]] = {}
-        digests: dict[str, str] = {}
-        for name, source in self.files.items():
-            sha256, crc, size = hashlib.sha256(), 0, 0
-            for piece in _pieces(source):
-                sha256.update(piece)
-                crc, size = zlib.crc32(piece, crc), size + len(piece)
-            sizes[name], digests[name] = (size, crc), sha256.hexdigest()
-        manifest = archive_manifest.text_of(digests)
+        about = {name: _size_and_digest(source) for name, source in self.files.items()}
+        for name, (size, _) in about.items():
+            if why := problem_of_size(name, size):
+                raise UserError(f"{name}: {why}: no archive of it could be verified")
+        manifest = archive_manifest.text_of({name: digest for name, (_, digest) in about.items()})
         root = archive_manifest.root_of(manifest)
         every = {**self.files, MANIFEST: manifest}
-        sizes[MANIFEST] = (len(manifest), zlib.crc32(manifest))
+        about[MANIFEST] = len(manifest), root
         path = place(root)
         path.parent.mkdir(parents=True, exist_ok=True)
         with files.replacing(path) as file:
             try:
                 zip_container.write(
-                    file.buffer, ((name, *sizes[name], partial(_pieces, every[name])) for name in sorted(every))
+                    file.buffer, ((name, *about[name], partial(_pieces, every[name])) for name in sorted(every))
                 )
             except zip_container.BadArchive as error:
                 raise UserError(f"{path}: {error}") from error
         return path, root
+
+
+def _size_and_digest(source: Path | bytes) -> tuple[int, str]:
+    """The bytes of a file, and its SHA-256."""
+    if isinstance(source, bytes):
+        return len(source), hashlib.sha256(source).hexdigest()
+    return files.size_and_sha256(source)
 
 
 def _pieces(source: Path | bytes) -> Iterable[bytes]:

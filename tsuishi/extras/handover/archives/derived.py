@@ -1,6 +1,6 @@
 """The files of an archive that follow from its runs and its record: a verification makes them again, and compares.
 
-To make them in a new way needs a new schema of archives: archives of earlier schemas are then not compared.
+To make them in a new way needs a new schema of archives.
 """
 
 import json
@@ -10,7 +10,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.environments.sbom import bill_of_record
 from tsuishi.extras.handover.archives import archive_description
-from tsuishi.extras.handover.archives.archive_record import SCHEMA_VERSION, ArchiveRecord
+from tsuishi.extras.handover.archives.archive_record import ArchiveRecord
 from tsuishi.extras.handover.archives.citation import authors_of, citation
 from tsuishi.extras.handover.archives.crate import metadata
 from tsuishi.extras.handover.archives.member_names import CITATION, CRATE, MANIFEST, REPORT, SBOMS
@@ -39,8 +39,6 @@ def differences(
     there: Mapping[str, bytes], runs: Sequence[RunDirectory], record: ArchiveRecord, names: Iterable[str]
 ) -> Iterator[str]:
     """A line for each derived file that is not what runs and record give. names: of all files of the archive."""
-    if record.schema_version < SCHEMA_VERSION:
-        return
     others = [name for name in names if not is_derived(name) and name != MANIFEST]
     yield from (
         f"{name}: an archive holds no report: `invoke report --archive` makes it"
@@ -68,8 +66,6 @@ def not_compared(record: ArchiveRecord, names: Iterable[str]) -> str:
     said += [f"the salted digests of {len(record.scrubbed_files)} scrubbed files"] * record.scrubbed
     said += ["inputs other than workloads"] * ("inputs" in folders)
     said += [f"{folder}/" for folder in ("images", "report") if folder in folders]
-    if record.schema_version < SCHEMA_VERSION:
-        said += [f"{name}" for name in (f"{SBOMS}/", CRATE, CITATION)]
     return ", ".join(said)
 
 

@@ -2,7 +2,7 @@
 
 import re
 
-from tsuishi.base.files import is_windows_device
+from tsuishi.base.files import MOST_BYTES, MOST_JSON_BYTES, is_windows_device
 
 # The end of an archive's own name.
 SUFFIX = ".tsuishi.zip"
@@ -35,6 +35,13 @@ def problem(name: str) -> str:
     return ""
 
 
+def problem_of_size(name: str, size: int) -> str:
+    """Why a file in an archive may not have so many bytes; empty where it may. Images and packages are not bounded."""
+    folder = name.partition("/")[0]
+    most = MOST_BYTES if folder in (RUNS, INPUTS) else size if folder in (IMAGES, ARTIFACTS) else MOST_JSON_BYTES
+    return f"{size:,} bytes, and {most:,} are the most that are read" if size > most else ""
+
+
 class TakenNames:
     """The names so far: two names that differ only in case are the same for some systems, and no file is a folder."""
 
@@ -49,8 +56,8 @@ class TakenNames:
             return why
         if name in self._files:
             return "there twice"
-        *folders, _ = parents = _paths(name)
-        for path in parents:
+        folders = folders_of(name)
+        for path in [*folders, name]:
             if self._spelled.setdefault(path.lower(), path) != path:
                 return f"the same as {self._spelled[path.lower()]} where upper and lower case are the same"
         if self._files.intersection(folders):
@@ -62,11 +69,11 @@ class TakenNames:
         return ""
 
 
-def _paths(name: str) -> list[str]:
-    """The folders that a name lies in, from the outermost, and the name.
+def folders_of(name: str) -> list[str]:
+    """The folders that a name lies in, from the outermost.
 
-    >>> _paths("runs/a/run.json")
-    ['runs', 'runs/a', 'runs/a/run.json']
+    >>> folders_of("runs/a/run.json")
+    ['runs', 'runs/a']
     """
     parts = name.split("/")
-    return ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    return ["/".join(parts[:count]) for count in range(1, len(parts))]

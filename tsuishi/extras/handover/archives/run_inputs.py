@@ -10,7 +10,7 @@ import hashlib
 import posixpath
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 
 from tsuishi.base.checkout import Checkout, NoRepository, git
@@ -25,6 +25,7 @@ from tsuishi.specs.source import FILE
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
 _INPUTS = ("suites", "reports/published", "templates/Dockerfile.j2")
+_WORKLOADS = "suites/workloads/"
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -44,9 +45,11 @@ class RunInputs:
             self.missing = ["suites, axes and sources: run.json names no commit without changes that is here"]
             for environment in environments:
                 self._add_environment(environment, checkout)
+        known = {name: text for name, text in self.files.items() if is_of_workloads(name)}
+        self.files = {name: text for name, text in self.files.items() if name not in known}
         for record in records:
             if isinstance(record, WorkloadRecord):
-                self._add_workload(record, checkout)
+                self._add_workload(record, checkout, known)
 
     def _add_environment(self, record: EnvironmentRecord, checkout: Checkout) -> None:
         """Add spec, locks and template of an environment, where they give its spec id."""
@@ -60,22 +63,22 @@ class RunInputs:
             pass
         self.missing.append(f"the specification of {record.name}: this checkout and the run differ")
 
-    def _add_workload(self, record: WorkloadRecord, checkout: Checkout) -> None:
-        """Add the files of a workload that have the digests in its record."""
+    def _add_workload(self, record: WorkloadRecord, checkout: Checkout, of_commit: Mapping[str, bytes]) -> None:
+        """Add the files of a workload that have the digests in its record; those of the commit come first."""
         lacking = 0
         for file, digest in (record.files or {}).items():
             # The files of a script lie beside the workloads; a run that was received may name any path.
             name = place_of(file)
             path = checkout.root / name
             here = path.read_bytes() if name.startswith("suites/") and path.is_file() else b""
-            known = [self.files.pop(name, b""), here]
+            known = [of_commit.get(name, b""), here]
             content = next((text for text in known if hashlib.sha256(text).hexdigest() == digest), None)
             if content is None:
                 lacking += 1
             else:
                 self.files[name] = content
         if lacking:
-            self.missing.append(f"workload {record.workload or ''}: {lacking} files differ from those of the run")
+            self.missing.append(lacking_text(record, lacking))
 
 
 def _is_of_others(name: str, content: bytes, ran: Set[str]) -> bool:
@@ -89,9 +92,19 @@ def _is_of_others(name: str, content: bytes, ran: Set[str]) -> bool:
     return bool(tables) and ran.isdisjoint(table.get("suite") for table in tables)
 
 
+def lacking_text(record: WorkloadRecord, count: int) -> str:
+    """What an archive says of files of a workload that it does not hold."""
+    return f"workload {record.workload or ''}: {count} files differ from those of the run"
+
+
+def is_of_workloads(name: str) -> bool:
+    """Whether an input is code of workloads or a network: the records of workloads name each."""
+    return name.startswith(_WORKLOADS) and (name.endswith(".py") or posixpath.dirname(name) == f"{_WORKLOADS}networks")
+
+
 def place_of(file: str) -> str:
     """The place in a checkout of a file that the record of a workload names."""
-    return posixpath.normpath(f"suites/workloads/{file}")
+    return posixpath.normpath(f"{_WORKLOADS}{file}")
 
 
 def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[str]) -> Iterator[tuple[str, bytes]]:

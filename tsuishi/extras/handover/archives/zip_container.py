@@ -1,225 +1,165 @@
-"""The container of an archive: a ZIP file in one form, so that the same files give the same bytes everywhere.
+"""The container of an archive: a ZIP file whose entries are stored unchanged, without dates, owners and comments.
 
-Entries are in the order of their names, stored unchanged, without dates, owners and comments: compressed bytes would
-depend on the release of zlib. Each folder has an entry before its first file, as readers of RO-Crates look for it.
-ZIP64 is used exactly where a size, a place or a count needs it. So a reader needs no leniency: it makes every header
-and the directory at the end once more, and they must be the same, byte for byte.
+The identity of an archive is its root, the SHA-256 of its manifest, and not the bytes of this file. So only the files
+that the manifest names are read, each once, with the length of its entry and the digest of the manifest. Whatever else
+is in the file (bytes between entries, entries that the manifest does not name, dates, comments) is not read, and cannot
+matter. Sizes are checked before anything is read or written.
 
-Python's zipfile writes other bytes in other releases of Python, and reads only the entries that the directory at the
-end names: it does not see bytes between entries, or second names. Other programs read these files.
+(Python's zipfile reads the directory at the end and takes from it where each entry is; a further library, as
+stream-unzip, would read entries that no directory names.)
 """
 
+import hashlib
+import re
 import struct
-import zlib
+import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, NamedTuple
+from typing import IO, BinaryIO, NamedTuple
 
-from tsuishi.extras.handover.archives.member_names import TakenNames
+from tsuishi.extras.handover.archives.member_names import MANIFEST, TakenNames, folders_of
 
-_LOCAL, _CENTRAL, _END = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
-_END_64, _PLACE_OF_END_64 = b"PK\x06\x06", b"PK\x06\x07"
-# The versions of the format that have all this: 2.0, and 4.5 for ZIP64. 3 is Unix, which has the modes of files.
-_PLAIN, _LARGE, _UNIX = 20, 45, 3 << 8
-_STORED = 0
-# The first day that the format knows; and a file and a folder that their owner may write and all may read.
-_DATE = 0x0021
+# A file and a folder that their owner may write and all may read.
 _FILE, _FOLDER = 0o100644 << 16, 0o040755 << 16 | 0x10
-_FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
-_HEADER = struct.Struct("<4s5H3I2H")
-_MOST_ENTRIES = 1_000_000
+_MOST_MANIFEST_BYTES = 128 << 20
+# The most bytes that zipfile reads at once: those of the directory of some 500,000 files.
+_MOST_DIRECTORY_BYTES = 64 << 20
 _PIECE = 1 << 20
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+# What zipfile raises for a file that is no ZIP file, or not as its directory says.
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zipfile.LargeZipFile, RuntimeError, ValueError, EOFError, OverflowError, OSError),
+    *(struct.error, LookupError),
+)
 
 
 class BadArchive(ValueError):
-    """The file is not in the form that tsuishi writes."""
-
-
-class StoredFile(NamedTuple):
-    """An entry, of a file or of a folder. `offset`: where its header begins, in bytes from the start."""
-
-    name: str
-    size: int
-    crc: int
-    offset: int
+    """The file is no archive, or holds other files than its manifest says."""
 
 
 class Entry(NamedTuple):
-    """A file in an archive that is being read. Its content can be read only before the next entry."""
+    """A file in an archive. `content` raises BadArchive at its end where it is not that of the manifest."""
 
     name: str
     size: int
     content: Iterator[bytes]
 
 
-def write(file: IO[bytes], files: Iterable[tuple[str, int, int, Callable[[], Iterable[bytes]]]]) -> None:
-    """Write an archive of files: of each its name, size, CRC-32, and a function for its content, in the order of names.
+def write(file: IO[bytes], files: Iterable[tuple[str, int, str, Callable[[], Iterable[bytes]]]]) -> None:
+    """Write an archive of files: of each its name, size, SHA-256, and a function for its content.
 
-    Raises BadArchive where a content has another size or CRC-32, or a name is not allowed.
+    Raises BadArchive where a content has another size or digest, or a name is not allowed.
     """
-    stored: list[StoredFile] = []
-    offset, last, names = 0, "", TakenNames()
-    for name, size, crc, content in files:
-        if why := names.problem(name):
-            raise BadArchive(f"{name}: {why}")
-        for folder in _new_folders(name, last):
-            stored.append(StoredFile(folder, 0, 0, offset))
-            offset += file.write(_local_header(stored[-1]))
-        entry, last = StoredFile(name, size, crc, offset), name
-        stored.append(entry)
-        header = _local_header(entry)
-        file.write(header)
-        was, seen = 0, 0
-        for piece in content():
-            file.write(piece)
-            was, seen = zlib.crc32(piece, was), seen + len(piece)
-        if (seen, was) != (size, crc):
-            raise BadArchive(f"{name}: it was altered meanwhile")
-        offset += len(header) + size
-    for piece in _directory(stored, offset):
-        file.write(piece)
+    names, folders = TakenNames(), set[str]()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, size, digest, content in files:
+            if why := names.problem(name):
+                raise BadArchive(f"{name}: {why}")
+            for folder in (f"{path}/" for path in folders_of(name)):
+                if folder not in folders:  # readers of RO-Crates look for it
+                    archive.writestr(_info(folder, _FOLDER, 0), b"")
+                    folders.add(folder)
+            info = _info(name, _FILE, size)
+            sha256, seen = hashlib.sha256(), 0
+            with archive.open(info, "w") as entry:
+                for piece in content():
+                    entry.write(piece)
+                    sha256.update(piece)
+                    seen += len(piece)
+            if (seen, sha256.hexdigest()) != (size, digest):
+                raise BadArchive(f"{name}: it was altered meanwhile")
 
 
-def read(file: IO[bytes]) -> Iterator[Entry]:
-    """The entries of an archive, from the first byte to the last.
+def _info(name: str, mode: int, size: int) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.external_attr, info.file_size = mode, size
+    return info
 
-    Raises BadArchive at the first byte that is not as `write` writes it. Content comes in pieces of at most 1 MiB.
+
+class Container:
+    """An archive that is open for reading.
+
+    `manifest`: the text of its manifest; `digests`: the SHA-256 of its files, by name. Raises BadArchive where the file
+    is no archive, its manifest is none or names a file that may not have that name, or its entries have more bytes than
+    it has.
     """
-    stored: list[StoredFile] = []
-    folders: list[str] = []
-    offset, last, names = 0, "", TakenNames()
-    while (start := file.read(4)) == _LOCAL:
-        entry = _entry(file, start, offset)
-        if stored and entry.name < stored[-1].name:
-            raise BadArchive(f"{entry.name!r} is not in the order of names")
-        if len(stored) == _MOST_ENTRIES:
-            raise BadArchive(f"it has more than {_MOST_ENTRIES:,} entries")
-        offset += len(_local_header(entry)) + entry.size
-        if entry.name.endswith("/") and not entry.size and not entry.crc:
-            folders.append(entry.name)
-        else:
-            if why := names.problem(entry.name):
-                raise BadArchive(f"{entry.name!r}: {why}")
-            if folders != list(_new_folders(entry.name, last)):
-                raise BadArchive(f"{entry.name!r} does not follow the entries of its folders")
-            folders, last = [], entry.name
-            content = _content(file, entry)
-            yield Entry(entry.name, entry.size, content)
-            for _ in content:
-                pass
-        stored.append(entry)
-    if not stored or folders:
-        raise BadArchive(
-            "it does not begin as an archive" if not stored else f"{folders[0]!r} is a folder without files"
-        )
-    _check_directory(file, start, stored, offset)
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            self._zip = zipfile.ZipFile(_Bounded(file))
+            size = file.seek(0, 2)
+        except _UNREADABLE as error:
+            raise BadArchive(f"it is no ZIP file, or was cut: {error}") from error
+        if MANIFEST not in self._zip.NameToInfo:
+            raise BadArchive(f"it has no {MANIFEST}")
+        manifest = self._info(MANIFEST)
+        if manifest.file_size > min(size, _MOST_MANIFEST_BYTES):
+            raise BadArchive(f"{MANIFEST}: {manifest.file_size:,} bytes are more than are read")
+        self.manifest = b"".join(self._pieces(manifest, ""))
+        self.digests = _parsed(self.manifest)
+        if sum(each.size for each in self.entries()) > size:
+            raise BadArchive(f"its files have more bytes than the {size:,} of the archive")
+
+    def entries(self) -> Iterator[Entry]:
+        """The files that the manifest names, in its order."""
+        for name, digest in self.digests.items():
+            if name not in self._zip.NameToInfo:
+                yield Entry(name, 0, _absent(name))
+            else:
+                info = self._info(name)
+                yield Entry(name, info.file_size, self._pieces(info, digest))
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        info = self._zip.NameToInfo[name]
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+            raise BadArchive(f"{name!r} is compressed, and no file of an archive is: it could grow without end")
+        return info
+
+    def _pieces(self, info: zipfile.ZipInfo, digest: str) -> Iterator[bytes]:
+        """The content of an entry in pieces of at most 1 MiB. digest: of the manifest; empty for its own text."""
+        sha256 = hashlib.sha256()
+        try:
+            with self._zip.open(info) as entry:
+                while piece := entry.read(_PIECE):
+                    sha256.update(piece)
+                    yield piece
+        except _UNREADABLE as error:
+            raise BadArchive(f"{info.filename}: altered, or cut: {error}") from error
+        if digest and sha256.hexdigest() != digest:
+            raise BadArchive(f"{info.filename}: altered: its content is not that of the manifest")
 
 
-def _new_folders(name: str, last: str) -> Iterator[str]:
-    """The folders of a file that `last`, the file before it, is not in, from the outermost; with a slash at the end."""
-    for place, letter in enumerate(name):
-        if letter == "/" and not last.startswith(name[: place + 1]):
-            yield name[: place + 1]
+class _Bounded:
+    """A file of which zipfile reads no more at once than the largest directory has."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_DIRECTORY_BYTES:
+            raise ValueError(f"its directory has {size:,} bytes, and {_MOST_DIRECTORY_BYTES:,} are the most")
+        return self._file.read(size)
+
+    def close(self) -> None:
+        """Whoever opened the file closes it."""
 
 
-def _entry(file: IO[bytes], start: bytes, offset: int) -> StoredFile:
-    """The entry whose header begins with `start`."""
-    header = start + _taken(file, _HEADER.size - len(start))
-    *_, method, _, _, crc, packed, size, name_length, extra_length = _HEADER.unpack(header)
-    try:
-        name = _taken(file, name_length).decode("ascii")
-    except UnicodeDecodeError as error:
-        raise BadArchive("a name has other letters than those of ASCII") from error
-    extra = _taken(file, extra_length)
-    if method != _STORED:
-        raise BadArchive(f"{name!r} is compressed, and no file of an archive is: it could grow without end")
-    if size == packed == _FULL_32 and extra_length == 20:
-        size = packed = struct.unpack_from("<Q", extra, 4)[0]
-    if size != packed:
-        raise BadArchive(f"{name!r} has two sizes: {size:,} and {packed:,} bytes")
-    entry = StoredFile(name, size, crc, offset)
-    if header + name.encode() + extra != _local_header(entry):
-        raise BadArchive(f"{name!r} has another header than tsuishi writes")
-    return entry
+def _absent(name: str) -> Iterator[bytes]:
+    yield from ()
+    raise BadArchive(f"{name}: the manifest lists it, and it is not there")
 
 
-def _content(file: IO[bytes], entry: StoredFile) -> Iterator[bytes]:
-    left, crc = entry.size, 0
-    while left:
-        piece = _taken(file, min(left, _PIECE))
-        left, crc = left - len(piece), zlib.crc32(piece, crc)
-        yield piece
-    if crc != entry.crc:
-        raise BadArchive(f"{entry.name} has another content than its header says")
-
-
-def _check_directory(file: IO[bytes], start: bytes, stored: list[StoredFile], offset: int) -> None:
-    expected = _directory(stored, offset)
-    for number, piece in enumerate(expected):
-        there = start + _read(file, len(piece) - len(start))
-        start = b""
-        if len(there) < len(piece):
-            raise BadArchive("it is broken off")
-        if there != piece:
-            what = f"describes {stored[number].name} otherwise" if number < len(stored) else "ends otherwise"
-            raise BadArchive(f"its directory {what} than its entries are: as a link, with another size or place")
-    if file.read(1):
-        raise BadArchive("something is behind its end")
-
-
-def _local_header(entry: StoredFile) -> bytes:
-    large = entry.size >= _FULL_32
-    size = _FULL_32 if large else entry.size
-    extra = struct.pack("<2H2Q", 1, 16, entry.size, entry.size) if large else b""
-    name = entry.name.encode("ascii")
-    needed = _LARGE if large else _PLAIN
-    return (
-        _HEADER.pack(_LOCAL, needed, 0, _STORED, 0, _DATE, entry.crc, size, size, len(name), len(extra)) + name + extra
-    )
-
-
-def _directory(stored: list[StoredFile], offset: int) -> Iterator[bytes]:
-    """The directory at the end of an archive: a piece for each entry, and the end."""
-    size = 0
-    for entry in stored:
-        piece = _central_header(entry)
-        size += len(piece)
-        yield piece
-    count = len(stored)
-    yield _ending(count, size, offset)
-
-
-def _central_header(entry: StoredFile) -> bytes:
-    large = entry.size >= _FULL_32
-    long = [entry.size, entry.size] * large + [entry.offset] * (entry.offset >= _FULL_32)
-    extra = struct.pack(f"<2H{len(long)}Q", 1, 8 * len(long), *long) if long else b""
-    needed = _LARGE if long else _PLAIN
-    size = _FULL_32 if large else entry.size
-    name, mode = entry.name.encode("ascii"), _FOLDER if entry.name.endswith("/") else _FILE
-    return (
-        struct.pack("<4s6H3I", _CENTRAL, _UNIX | needed, needed, 0, _STORED, 0, _DATE, entry.crc, size, size)
-        + struct.pack("<5H2I", len(name), len(extra), 0, 0, 0, mode, min(entry.offset, _FULL_32))
-        + name
-        + extra
-    )
-
-
-def _ending(count: int, size: int, offset: int) -> bytes:
-    """The end of an archive. count, size, offset: the entries of its directory, its bytes and its place."""
-    ending = b""
-    if count >= _FULL_16 or size >= _FULL_32 or offset >= _FULL_32:
-        fields = struct.pack("<2H2I4Q", _UNIX | _LARGE, _LARGE, 0, 0, count, count, size, offset)
-        ending = struct.pack("<4sQ", _END_64, len(fields)) + fields
-        ending += struct.pack("<4sIQI", _PLACE_OF_END_64, 0, offset + size, 1)
-    entries = min(count, _FULL_16)
-    return ending + struct.pack("<4s4H2IH", _END, 0, 0, entries, entries, min(size, _FULL_32), min(offset, _FULL_32), 0)
-
-
-def _taken(file: IO[bytes], size: int) -> bytes:
-    taken = _read(file, size)
-    if len(taken) < size:
-        raise BadArchive("it is broken off")
-    return taken
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    return file.read(size) if size else b""
+def _parsed(text: bytes) -> dict[str, str]:
+    """The digests of files by name, as a manifest has them."""
+    listed: dict[str, str] = {}
+    names, last = TakenNames(), ""
+    *lines, rest = text.decode("ascii", "replace").split("\n")
+    for number, line in enumerate([*lines, *[rest] * bool(rest)], 1):
+        match = _LINE.fullmatch(line)
+        if not match or match[2] <= last or rest:
+            raise BadArchive(f"{MANIFEST}: line {number} is not as tsuishi writes it")
+        last = match[2]
+        if why := names.problem(last):
+            raise BadArchive(f"{MANIFEST}: {last!r}: {why}")
+        listed[last] = match[1]
+    return listed
