@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from benchmarks.gpu.findings import OUTCOMES, Finding
 from tsuishi.base.printable import line
-from tsuishi.results.verification import OF_ITS_USER
+from tsuishi.results.assurance import OF_ITS_USER
 
 _HEAD = "| step | what | figures | outcome |\n|---|---|---|---|\n"
 

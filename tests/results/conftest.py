@@ -7,8 +7,8 @@ import pytest
 
 from tests.bench import make_checkout
 from tests.run.test_runner import session
+from tsuishi.results.assurance import OF_ITS_USER
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import OF_ITS_USER
 from tsuishi.run.new_run import run_suite
 
 

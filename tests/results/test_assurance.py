@@ -16,9 +16,9 @@ from tsuishi.base import seals
 from tsuishi.base.screen import Screen
 from tsuishi.commands import listing
 from tsuishi.results import manifest, trial_folders
+from tsuishi.results.assurance import Assurance, assurance, shortened
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.results.verification import Assurance, assurance, shortened
 from tsuishi.run.resume import resume
 
 

@@ -57,8 +57,8 @@ def opened_for(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 def test_no_trial_of_a_large_run_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = filled(tmp_path / "run").directory
-    monkeypatch.setattr("tsuishi.results.verification._SMALL", 0)
-    monkeypatch.setattr("tsuishi.results.verification.assurance.__defaults__", (0,))
+    monkeypatch.setattr("tsuishi.results.assurance._SMALL", 0)
+    monkeypatch.setattr("tsuishi.results.assurance.assurance.__defaults__", (0,))
     assert opened_for(run, monkeypatch) == set()
     shutil.rmtree(run.finished_folders()[-1])
     assert "samples.csv" in opened_for(run, monkeypatch)

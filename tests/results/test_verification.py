@@ -20,9 +20,10 @@ from tests.words import WORDS
 from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.results import manifest
+from tsuishi.results.assurance import UNLISTED
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.results.verification import UNLISTED, Verification, verify
+from tsuishi.results.verification import Verification, verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 

@@ -8,7 +8,8 @@ from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
-from tsuishi.results import directory, verification
+from tsuishi.results import directory
+from tsuishi.results.assurance import LISTED, assurance, shortened
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import PROFILES, Suite, every_suite
 
@@ -86,7 +87,7 @@ def run_row(path: Path) -> tuple[str, ...]:
     try:
         recorded = run.run()
         folders = run.finished_folders()
-        found = verification.assurance(run, most=verification.LISTED)
+        found = assurance(run, most=LISTED)
         if found.level in ("verified", "tables verified"):
             done = len({folder.name.rpartition(".a")[0] for folder in folders})
         else:
@@ -99,5 +100,5 @@ def run_row(path: Path) -> tuple[str, ...]:
     if found.level == "being measured":
         remarks.append(f"being measured by {run.measured_by()}")
     elif found.altered:
-        remarks.append(f"altered, or left by a runner that was killed: {verification.shortened(found.altered)}")
+        remarks.append(f"altered, or left by a runner that was killed: {shortened(found.altered)}")
     return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

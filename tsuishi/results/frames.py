@@ -15,6 +15,7 @@ from tsuishi.base.language import mark
 from tsuishi.base.printable import visible
 from tsuishi.results import run_tables
 from tsuishi.results.admission import Exclusion, exclude
+from tsuishi.results.assurance import Assurance, assurance
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.facts import Phase, Scalar
@@ -30,7 +31,6 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.results.run_tables import RunTables, chosen, detail, joined
 from tsuishi.results.same_machine import machines
 from tsuishi.results.same_trials import Copy, common
-from tsuishi.results.verification import Assurance, assurance
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.trial_spec import Value
 from tsuishi.specs.vocabulary import Vocabulary

@@ -1,154 +1,20 @@
-"""The verification of a run: no file was altered, lost or added since the runner wrote the run.
+"""The verification of a run: every file is read, and compared with its digest; impossible content is reported, too."""
 
-`verify` reads everything, and reports impossible content too. A report asks for the `assurance` of a run: that compares
-run.json, the gathered tables and the names of trials and records; of a run that is not very large, every file.
-"""
-
-import os
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
 
-from tsuishi.base import files, toml
+from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.results import manifest, schema, trial_folders
-from tsuishi.results.directory import GATHERED, RunDirectory, table_header
+from tsuishi.results import manifest, plausibility, trial_folders
+from tsuishi.results.assurance import compared_files, listed_files
+from tsuishi.results.directory import GATHERED, RunDirectory
+from tsuishi.results.frames import read_runs
 from tsuishi.results.manifest import ANEW, ONCE, Digests
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
-
-# Files of a run's folder that are held during a measurement.
-OF_ITS_USER = frozenset({".lock", ".jobs"})
-UNLISTED = OF_ITS_USER | {ANEW}
-_FOLDERS = frozenset({"records", "trials"})
-# A report reads all files of a run of up to 64 MiB, which is thousands of trials; a list, which has many runs, of less.
-_SMALL, LISTED = 64 << 20, 4 << 20
-
-Level = Literal["verified", "tables verified", "altered", "older than verification", "being measured"]
-
-
-class Assurance(NamedTuple):
-    """How far a run is known to be what its runner wrote.
-
-    `root`: the digest that stands for it (see manifest.py), where it is verified. `altered`: the files that are not
-    what its runner wrote, are not there any more, or were added, as paths in the run. `has_tables`: its gathered tables
-    are those of the trials that are there.
-    """
-
-    level: Level
-    root: str = ""
-    altered: tuple[str, ...] = ()
-    has_tables: bool = False
-
-
-def assurance(run: RunDirectory, most: int = _SMALL) -> Assurance:
-    """How far a run is known to be what its runner wrote. No fault raises an error.
-
-    most: the bytes of a run up to which every file is read; else no trial is opened.
-    """
-    if run.measured_by():
-        return Assurance("being measured")
-    try:
-        known = manifest.read(run.path)
-        if not known.are_there:
-            return Assurance("older than verification")
-        altered = {*_added_or_lost(run, known), *_differing(run, known.anew)}
-        tables = {ONCE, "trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL)}
-        is_as_listed = known.anew.keys() >= tables and not any(name in tables or "/" in name for name in altered)
-        is_small = _are_within(run, {**known.anew, **known.once}, most)
-        altered |= {*_differing(run, known.once)} if is_small else set()
-        has_tables = is_as_listed and not any("/" in name for name in altered) and _have_details(run)
-        if not altered:
-            level: Level = "verified" if is_small else "tables verified"
-            return Assurance(level, known.root if is_small else "", has_tables=has_tables)
-    except UserError as error:
-        altered, has_tables = {named_in(run, str(error))}, False
-    return Assurance("altered", altered=tuple(sorted(altered)), has_tables=has_tables)
-
-
-def _have_details(run: RunDirectory) -> bool:
-    """Whether the gathered table of trials has the columns that a report reads."""
-    return {column.name for column in (*schema.TRIALS, *schema.DETAILS)} <= {*table_header(run.path / "trials.csv")}
-
-
-def _there(run: RunDirectory, folders: Sequence[Path], records: Sequence[Path]) -> set[str]:
-    """The files of a run that digests name, but the files of trials beside their trial.json."""
-    names = {f"trials/{folder.name}/trial.json" for folder in folders} | {f"records/{path.name}" for path in records}
-    return names | {name for name, _ in files.entries(run.path)} - UNLISTED - _FOLDERS
-
-
-def _added_or_lost(run: RunDirectory, known: Digests) -> set[str]:
-    """The files by which a run differs from its digests, without a look into the folders of trials."""
-    listed = {name for name in known.once if name.startswith("records/") or name.endswith("/trial.json")} | {
-        *known.anew
-    }
-    found = _there(run, run.finished_folders(), run.record_files()) ^ listed
-    return found if known.root else {*found, ANEW}
-
-
-def _are_within(run: RunDirectory, names: Collection[str], most: int) -> bool:
-    """Whether files have so many bytes at most, all together."""
-    left = most
-    for name in names:
-        with suppress(OSError):
-            left -= os.lstat(f"{run.path}/{name}").st_size
-        if left < 0:
-            return False
-    return bool(most)
-
-
-def _differing(run: RunDirectory, digests: Mapping[str, str]) -> Iterator[str]:
-    """The files that are not there, or have another digest. This user's seal shows run.json, too."""
-    for name, digest in digests.items():
-        path = f"{run.path}/{name}"
-        try:  # no record is longer than a text that is read: its digest is not asked for
-            is_record = not name.endswith(".json") or Path(path).stat().st_size <= toml.MOST_TEXT_BYTES
-            is_same = is_record and files.size_and_sha256(path)[1] == digest
-        except (OSError, UserError):
-            is_same = False
-        if not is_same and not (name == "run.json" and _is_ours(run)):
-            yield name
-
-
-def _is_ours(run: RunDirectory) -> bool:
-    """Whether run.json has this user's seal: a runner that was killed may have written it after its digest."""
-    with suppress(UserError):
-        return run.is_ours(run.run())
-    return False
-
-
-def refuse_alterations(run: RunDirectory) -> None:
-    """Raise UserError where a file that is written once is not what the runner of this run wrote.
-
-    A trial that was removed is none: it is measured again, and counted.
-    """
-    known = manifest.read(run.path, may_be_cut=True)
-    removed = {folder for folder in map(_folder_of, known.once) if not os.path.lexists(run.path / folder)}
-    there = {name: digest for name, digest in known.once.items() if _folder_of(name) not in removed}
-    if altered := list(_differing(run, there)):
-        raise UserError(
-            f"run {run.id} was altered since it was measured: {shortened(altered)}: restore what was altered, or "
-            f"remove the trial's folder; `invoke verify --run {run.id}` says more"
-        )
-
-
-def _folder_of(name: str) -> str:
-    return name.rpartition("/")[0]
-
-
-def named_in(run: RunDirectory, fault: str) -> str:
-    """The file that the line of a fault begins with, as a path in the run."""
-    return fault.partition(": ")[0].removeprefix(f"{run.path}/")
-
-
-def shortened(names: Sequence[str], most: int = 3) -> str:
-    """The first names of files, and the number of the others, for a line to the user."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 @dataclass(frozen=True)
@@ -220,11 +86,8 @@ class _Reading:
                 self._records[path.stem] = self._run.record(path.stem)
             except UserError as error:
                 self._unreadable[self._name(path)] = str(error)
-        for name, digest in sorted({**self.known.once, **self.known.anew}.items()):
-            faults = list(self._compared(name, digest))
-            if not (name == "run.json" and _is_ours(self._run)):
-                yield from faults
-        added = _there(self._run, folders, records) - self.known.once.keys() - self.known.anew.keys()
+        yield from self._compared(dict(sorted({**self.known.once, **self.known.anew}.items())))
+        added = listed_files(self._run, folders, records) - self.known.once.keys() - self.known.anew.keys()
         for name in sorted(added) if self.known.are_there else ():
             yield f"{self._run.path / name}: not in the manifest: added, or left by a runner that was killed"
         planned = {trial.trial_id for trial in recorded.plan}
@@ -250,7 +113,7 @@ class _Reading:
         for name, about in known.items():
             listed = self.known.once.get(f"trials/{folder.name}/{name}")
             if listed is None:
-                yield from self._compared(f"trials/{folder.name}/{name}", about.sha256)
+                yield from self._compared({f"trials/{folder.name}/{name}": about.sha256})
             elif listed != about.sha256:
                 yield f"{folder / name}: the manifest has another digest of it than its trial.json"
         for why in self._implausible(trial):
@@ -258,33 +121,21 @@ class _Reading:
 
     def _implausible(self, trial: TrialRecord) -> Iterator[str]:
         """What a trial.json says and cannot be."""
-        from tsuishi.results import plausibility
-
         record = self._records.get(trial.environment_record or "")
         yield from plausibility.wrong_times(trial)
         yield from plausibility.wrong_end(trial)
         if isinstance(record, EnvironmentRecord):
             yield from plausibility.wrong_versions(trial, record)
 
-    def _compared(self, name: str, expected: str) -> Iterator[str]:
-        """A line where a file of the run is not what it was."""
-        path = self._run.path / name
-        try:
-            size, digest = files.size_and_sha256(path)
+    def _compared(self, digests: Mapping[str, str]) -> Iterator[str]:
+        """A line for each file that is not what it was, or is a record that cannot be read."""
+        for name, size, why in compared_files(self._run, digests):
             self.bytes += size
-        except UserError as error:
-            yield str(error)
-            return
-        if digest != expected:
-            yield f"{path}: altered: its {size} bytes are not what the runner wrote"
-        elif name in self._unreadable:
-            yield self._unreadable[name]
+            if why := why or self._unreadable.get(name, ""):
+                yield why
 
     def _contents(self, words: Vocabulary) -> Iterator[str]:
         """Gathered tables that are not those of the trials, and trials with rows that cannot be right."""
-        from tsuishi.results import plausibility  # pandas takes as long as all else
-        from tsuishi.results.frames import read_runs
-
         try:
             with tempfile.TemporaryDirectory() as folder:
                 self._run.gather(words, Path(folder), columns_of=self._run.path)

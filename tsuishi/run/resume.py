@@ -22,7 +22,8 @@ from tsuishi.plan.choice import Choice, why_not_run
 from tsuishi.plan.planning import measurable, questions
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results import trial_folders, verification
+from tsuishi.results import trial_folders
+from tsuishi.results.assurance import refuse_alterations, shortened
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, known_runs, open_to_resume
 from tsuishi.results.run_record import RunRecord
@@ -130,7 +131,7 @@ def own_run(run: RunDirectory) -> RunRecord:
             f"run {run.id} cannot be resumed by you: it was received, renamed or changed, or made by an earlier "
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
-    verification.refuse_alterations(run)
+    refuse_alterations(run)
     return recorded
 
 
@@ -147,7 +148,7 @@ def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
         return frozenset()
     for assurance in results.assurances.values():
         if assurance.altered:
-            named = verification.shortened(assurance.altered)
+            named = shortened(assurance.altered)
             session.screen.say(f"altered, or left by a runner that was killed: {named}; `invoke verify` says more")
     found = results.excluded
     for exclusion in found:

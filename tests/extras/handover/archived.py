@@ -14,9 +14,9 @@ from tsuishi.extras.handover.archives.derived import derived, is_derived
 from tsuishi.extras.handover.archives.member_names import INPUTS, MANIFEST, RECORD, RUNS
 from tsuishi.extras.handover.archives.run_inputs import lacking_text, place_of
 from tsuishi.results import manifest
+from tsuishi.results.assurance import OF_ITS_USER
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import WorkloadRecord
-from tsuishi.results.verification import OF_ITS_USER
 
 
 def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {}) -> str:

@@ -20,9 +20,10 @@ from tsuishi.extras.handover.archives.archive_check import verify_archive
 from tsuishi.extras.handover.archives.bundle import unpacked
 from tsuishi.extras.handover.archives.member_names import RECORD
 from tsuishi.extras.handover.archives.secret_search import Secrets, secrets_here
+from tsuishi.results.assurance import OF_ITS_USER
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.results.verification import OF_ITS_USER, verify
+from tsuishi.results.verification import verify
 
 RUN_ID = "20261121-080000-planted"
 USER, HOST, SITE = "grace-hopper", "univac-7", "wheels.site.lan"

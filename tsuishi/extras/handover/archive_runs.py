@@ -23,8 +23,9 @@ from tsuishi.extras.handover.archives.secret_search import Secrets, secrets_here
 from tsuishi.extras.handover.settings import of_handover
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
+from tsuishi.results.assurance import OF_ITS_USER
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import OF_ITS_USER, Verification, verify
+from tsuishi.results.verification import Verification, verify
 
 _FOLDER = "archives"
 _REMEDY = "--anonymous puts [redacted] in its place"

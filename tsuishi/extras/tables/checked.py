@@ -15,8 +15,8 @@ from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
 from tsuishi.report.sections.beside_published import MeasuredNumber, measured_numbers
+from tsuishi.results.assurance import assurance
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import assurance
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.numerals import number_in
 from tsuishi.specs.questions import ALIKE

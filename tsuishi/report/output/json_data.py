@@ -11,7 +11,7 @@ from tsuishi.base.language import active
 from tsuishi.base.printable import visible
 from tsuishi.report.parts.blocks import Block, Page
 from tsuishi.report.parts.wording import as_data
-from tsuishi.results.verification import Level
+from tsuishi.results.assurance import Level
 from tsuishi.verdicts.evidence import Evidence
 
 SCHEMA_FILE = "report.schema.json"

@@ -11,7 +11,7 @@ from tsuishi.report.parts.blocks import Heading, Section, Text, View
 from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, AxisColumns, Column, Tables, cells
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import descriptions, replication
-from tsuishi.results.verification import Assurance
+from tsuishi.results.assurance import Assurance
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
 

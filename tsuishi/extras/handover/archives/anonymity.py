@@ -25,10 +25,10 @@ from tsuishi.base.redaction import HIDDEN, redacted
 from tsuishi.extras.handover.archives.bundle import unpacked
 from tsuishi.extras.handover.archives.secret_search import Secrets
 from tsuishi.results import manifest
+from tsuishi.results.assurance import UNLISTED
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.manifest import Manifest
 from tsuishi.results.run_record import RunRecord
-from tsuishi.results.verification import UNLISTED
 from tsuishi.specs.vocabulary import Vocabulary
 
 # Names of neither a person nor a machine.
