@@ -81,7 +81,7 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
     return made.model_copy(update={"data": {each.path: each.sha256 for each in script.data}})
 
 
-def history_here(cache: Path, machine: str, nvml: Nvml) -> History:
+def history_of_machine(cache: Path, machine: str, nvml: Nvml) -> History:
     """What was learnt on this machine, also before its system was updated. machine: the id of its record."""
     here = MachineRecord.model_validate(machine_record(nvml))
     return History(cache, machine, here.content(), lambda other: is_like(here, other))

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from scipy import optimize, special
+from scipy import special
 
 from tsuishi.estimates.variances import Pool
 
@@ -148,6 +148,8 @@ class Contrast(NamedTuple):
         least = max(alone, float(special.ndtr(-distance / self.unseen)), _LEAST_TAIL)
         if least >= 0.5 or self._reach(least) <= distance:
             return least
+        from scipy import optimize  # a tenth of a second of most commands, which need none of it
+
         return float(optimize.brentq(lambda tail: self._reach(tail) - distance, least, 0.5, xtol=1e-15, rtol=1e-9))
 
     def _p_below(self, bound: float) -> float:

@@ -136,11 +136,11 @@ class Session:
         return self._history()
 
     def _history(self) -> "History":
-        from tsuishi.environments.provenance import history_here
+        from tsuishi.environments.provenance import history_of_machine
         from tsuishi.machine.history import History
 
         cache = self.settings.cache
-        return History(cache, self.machine) if self.nodes else history_here(cache, self.machine, self.nvml)
+        return History(cache, self.machine) if self.nodes else history_of_machine(cache, self.machine, self.nvml)
 
     @contextmanager
     def learning(self) -> Iterator["History"]:

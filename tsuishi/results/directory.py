@@ -7,7 +7,7 @@ results/<run id>/
     manifest-sha256.txt          digests of records and trials, in the order in which they were written (manifest.py)
     run-sha256.txt               digests of run.json, of the gathered tables and of that manifest
     .lock                        held by the process that measures
-    .jobs/                       what a scheduler was given and has not brought back (executors/submission.py)
+    .jobs/                       the jobs that a scheduler was given and has not brought back
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
 """
 

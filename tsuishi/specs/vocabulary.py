@@ -160,8 +160,8 @@ class Vocabulary:
                 raise ValueError(f"key '{name}' is missing; add it")
         self.check(given)
         ordered = tuple((name, given[name]) for name in self.axes if name in given)
-        said = tuple((name, value) for name, value in ordered if self.axes[name].is_said(value, "id"))
-        return Case(said, ordered, self._of_process(given))
+        of_id = tuple((name, value) for name, value in ordered if self.axes[name].is_said(value, "id"))
+        return Case(of_id, ordered, self._of_process(given))
 
     def cases(self, axes: Mapping[str, Sequence[Value]]) -> Iterator[Case]:
         """The product of the axes; the last axis changes fastest. Raises ValueError as `case` does."""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-Check = Callable[[Sequence[str], Mapping[str, str]], None]
+# Raises UserError where an image has other layers or labels than it should.
+Refusal = Callable[[Sequence[str], Mapping[str, str]], None]
 
 
 class ImageStore:
@@ -102,17 +103,17 @@ class ImageStore:
             finally:
                 client.images.remove(name)
 
-    def load(self, archive: Iterable[bytes], tag: str, check: Check) -> str:
+    def load(self, archive: Iterable[bytes], tag: str, refuse: Refusal) -> str:
         """Load an image that was built elsewhere, on any base. Returns its id.
 
-        Raises UserError where the engine refuses the archive, and where the check does, which gets the layers and the
+        Raises UserError where the engine refuses the archive, and where `refuse` does, which gets the layers and the
         labels of the image; then the image that had the tag has it again.
         """
         with self._connection.speaking() as client:
             before = image_or_none(client, tag)
             try:
                 image = transfer.load(
-                    client, archive, lambda loaded: check(loaded.attrs["RootFS"]["Layers"], loaded.labels)
+                    client, archive, lambda loaded: refuse(loaded.attrs["RootFS"]["Layers"], loaded.labels)
                 )
             except UserError:
                 if before is not None:

@@ -29,7 +29,7 @@ def load(client: "DockerClient", archive: Iterable[bytes], check: Callable[["Ima
     before = client.api.images(quiet=True, all=True)
     names: list[str] = []
     problem = ""
-    with _words(), patient(client):
+    with _in_its_words(), patient(client):
         for chunk in client.api.load_image(archive):  # type: ignore[no-untyped-call]
             problem = problem or str(chunk.get("error", "")).strip()
             if match := _LOADED.match(chunk.get("stream", "")):
@@ -49,13 +49,13 @@ def load(client: "DockerClient", archive: Iterable[bytes], check: Callable[["Ima
 
 def pull(client: "DockerClient", name: str, downloaded: Progress) -> None:
     """Pull an image, and count the bytes of its layers. Raises UserError where it cannot be pulled."""
-    with _words(), interruptible(client):
+    with _in_its_words(), interruptible(client):
         _follow(client.api.pull(name, stream=True, decode=True), "Downloading", downloaded)
 
 
 def push(client: "DockerClient", name: str, sent: Progress) -> None:
     """Push an image, and count the bytes of its layers. Raises UserError where it cannot be pushed."""
-    with _words(), interruptible(client):
+    with _in_its_words(), interruptible(client):
         _follow(client.api.push(name, stream=True, decode=True), "Pushing", sent)
 
 
@@ -98,7 +98,7 @@ def _follow(stream: Iterable[Any], moving: str, progress: Progress) -> None:
 
 
 @contextmanager
-def _words() -> Iterator[None]:
+def _in_its_words() -> Iterator[None]:
     """Inside the block a refusal of the engine, or of the registry that it asks, becomes UserError with its words."""
     from docker.errors import DockerException
 

@@ -30,7 +30,8 @@ from tsuishi.results.verification import Verification, verify
 _FOLDER = "archives"
 _REMEDY = "--anonymous puts [redacted] in its place"
 _REMEDY_IN_INPUTS = "inputs keep their digests: take it out of that file, and measure again"
-# Trials and records have names of their own; a salt is for a file of a run and its content.
+# A salt keeps others from guessing what a scrubbed file said: the key of this user makes it, of the file's name and
+# content, so that this user alone can make it again, and prove which file it was.
 _SALT = "salt of an anonymous archive"
 
 
