@@ -13,6 +13,7 @@ import pytest
 
 from tests.commands.test_tasks import REAL, checkout
 from tests.conftest import missing
+from tsuishi import __version__
 from tsuishi.base.checkout import ROOT
 from tsuishi.base.files import sha256_of
 from tsuishi.base.tree import MANIFEST
@@ -233,7 +234,9 @@ def fresh(tmp_path: Path) -> Path:
         file.writestr("invoke-1.0.dist-info/RECORD", "")
     root = tmp_path / "a checkout"
     shutil.copytree(REAL.root / "tsuishi" / "artifacts", root / "tsuishi" / "artifacts")
-    shutil.copy(REAL.root / "tsuishi" / "__init__.py", root / "tsuishi")
+    (root / "tsuishi" / "commands").mkdir()
+    for name in ("__init__.py", "commands/__init__.py", "commands/call.py"):
+        shutil.copy(REAL.root / "tsuishi" / name, root / "tsuishi" / name)
     shutil.copy(REAL.root / "invoke", root)
     (root / LOCK).write_text(f"invoke==1.0 --hash=sha256:{sha256_of(wheel)}\n")
     return root
@@ -305,3 +308,23 @@ def test_a_clone_for_windows_has_the_same_bytes(tmp_path: Path) -> None:
         subprocess.run([*git, *words], cwd=source, check=True, capture_output=True)
     clone = tmp_path / "clone"
     assert ((clone / "invoke").read_bytes(), (clone / "report.png").read_bytes()) == (text, picture)
+
+
+def test_messages_name_commands_as_they_were_typed(root: Path) -> None:
+    refused = start(root, "./invoke report")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "error: there is no run in results/ yet: make one with `./invoke run-suite`\n",
+    )
+    assert "make one with `../a chéckout/invoke run-suite`" in start(root, '"../a chéckout/invoke" report').stderr
+
+
+def test_without_a_task_the_commands_to_begin_with_are_shown(root: Path) -> None:
+    for words in ("", "--help", "-h"):
+        shown = start(root, f"./invoke {words}")
+        assert (shown.returncode, shown.stderr) == (0, "")
+        lines = shown.stdout.splitlines()
+        assert len(lines) < 10
+        assert max(map(len, lines)) <= 84
+        assert "  ./invoke build run-suite report   the main job: about ten minutes, then a report" in lines
+    assert start(root, "./invoke --version").stdout == f"tsuishi {__version__}\n"

@@ -79,7 +79,7 @@ def test_a_holder_keeps_others_out_and_one_that_is_killed_does_not_whatever_it_h
         who, doing = f"process {process.pid}", f"measuring on {name}"
         who += f" of {subprocess.check_output(['id', '--user', '--name'], text=True).strip()}" * (kind == "machine")
         for _ in range(3):
-            assert refused(kind, name, doing) == f"another tsuishi ({who}) is {doing}; wait for it"
+            assert refused(kind, name, doing) == f"another tsuishi ({who}) is {doing}; wait for it (--wait)"
         process.kill()
         process.wait()
         with hold(kind, name, doing):
@@ -93,12 +93,15 @@ def test_the_machine_is_one_for_all_users_each_sees_who_holds_it(tmp_path: Path)
         missing("no right to be another user")
     name = name_of("machine", tmp_path)
     with holder("machine", name, NOBODY) as process:
-        told = f"another tsuishi (process {process.pid} of nobody) is measuring on {name}; wait for it"
+        told = f"another tsuishi (process {process.pid} of nobody) is measuring on {name}; wait for it (--wait)"
         assert refused("machine", name, "") == told
     with exclusion.machine(name):
         command = [sys.executable, "-c", HOLD, "machine", name, str(NOBODY)]
         other = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-        assert f"another tsuishi (process {os.getpid()} of root) is measuring on {name}; wait for it" in other.stderr
+        assert (
+            f"another tsuishi (process {os.getpid()} of root) is measuring on {name}; wait for it (--wait)"
+            in other.stderr
+        )
 
 
 def test_a_part_of_a_machine_is_held_beside_another(tmp_path: Path) -> None:
@@ -128,7 +131,7 @@ def test_a_lock_in_a_folder_from_elsewhere_is_neither_waited_for_nor_followed(tm
     foreign.write_text("12\x1b[2J")
     with foreign.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert refused("file", str(foreign), "measuring") == "another tsuishi is measuring; wait for it"
+        assert refused("file", str(foreign), "measuring") == "another tsuishi is measuring; wait for it (--wait)"
     with exclusion.file(foreign, "measuring"):
         assert foreign.read_text() == str(os.getpid())
     assert foreign.read_text() == ""
@@ -152,7 +155,7 @@ def test_what_is_in_the_way_is_said_before_the_plan_and_waited_for_if_asked(
     more["engine"] = "host" if kind == "machine" else "venv"
     chosen = Session(settings.model_copy(update=more), Choice(environments=(environment,)), Screen(), checkout)
     with holder(kind, in_the_way(kind, chosen)) as process:
-        with pytest.raises(UserError, match=rf"^another tsuishi \(process {process.pid}.*; wait for it$"):
+        with pytest.raises(UserError, match=rf"^another tsuishi \(process {process.pid}.*; wait for it \(--wait\)$"):
             plan(chosen)
         assert capsys.readouterr().out == ""
         plan(chosen, only=True)
@@ -191,7 +194,9 @@ def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refus
             run_suite(session(tmp_path / "other"))
         who = f"another tsuishi (process {child.pid} of "
         assert str(caught.value).startswith(who)
-        assert str(caught.value).endswith(f") is measuring on {os.environ['INVOKE_TSUISHI_EXCLUSIVE_ON']}; wait for it")
+        assert str(caught.value).endswith(
+            f") is measuring on {os.environ['INVOKE_TSUISHI_EXCLUSIVE_ON']}; wait for it (--wait)"
+        )
         assert not (tmp_path / "other" / "results").exists()
     finally:
         child.kill()
@@ -219,7 +224,7 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
             process.stdin.flush()
         resumed, refused = sorted((process.stderr.readline() for process in both), reverse=True)
         assert resumed == "resumed\n"
-        told = rf"another tsuishi( \(process \d+\))? is measuring run {run.id}; wait for it\n"
+        told = rf"another tsuishi( \(process \d+\))? is measuring run {run.id}; wait for it \(--wait\)\n"
         assert re.fullmatch(told, refused)
         assert {name: (one["status"], one["attempt"]) for name, one in trials(run).items()} == {
             "ok": ("ok", 1),

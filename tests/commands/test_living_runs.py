@@ -41,7 +41,7 @@ def test_nothing_is_removed_from_a_living_run_and_a_run_that_has_ended_goes(
     ended_run.mkdir()
     (ended_run / "run.json").write_bytes((before.path / "run.json").read_bytes())
     cleaned = invoke(tmp_path, "clean", "--results")
-    holder = f"another tsuishi (process {runner.pid}) is measuring run {before.id}; wait for it"
+    holder = f"another tsuishi (process {runner.pid}) is measuring run {before.id}; wait for it (--wait)"
     assert cleaned.stdout.splitlines() == [f"removed results/{ended_run.name}", f"left results/{before.id}: {holder}"]
     assert (cleaned.returncode, cleaned.stderr, ended_run.exists()) == (0, "", False)
     doctor = invoke(tmp_path, "doctor", "--remove-strays")

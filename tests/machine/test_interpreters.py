@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tsuishi.machine import interpreters
-from tsuishi.machine.interpreters import find_python, full_version, has_python
+from tsuishi.machine.interpreters import find_python, full_version, has_python, python_remedy
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -128,3 +128,10 @@ def test_a_python_of_another_version_or_that_does_not_run_is_none(tmp_path: Path
     interpreter(tmp_path, "python3.7", "exit 1")
     assert not has_python("3.6", [str(tmp_path)])
     assert not has_python("3.7", [str(tmp_path)])
+
+
+def test_the_remedy_for_an_old_python_names_no_program_that_has_none() -> None:
+    assert python_remedy("3.8") == "pyenv install 3.8, or uv python install 3.8"
+    old = python_remedy("3.6")
+    assert "uv python install" not in old
+    assert "conda create --prefix ~/python3.6 --channel conda-forge python=3.6" in old

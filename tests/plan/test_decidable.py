@@ -76,7 +76,7 @@ def test_a_claim_takes_gpus_of_its_scope() -> None:
 
 def test_claims_are_listed_by_what_they_take() -> None:
     rows = claim_rows({("s", "a"): "gpus", ("s", "b"): "planned", ("r", "a"): "gpus"})
-    assert rows == [("1 can be judged by this plan", "s b"), ("2 need more NVIDIA GPUs", "s a; r a")]
+    assert rows == [("1 can be judged by this plan", "s b"), ("2 need NVIDIA GPUs that are not here", "s a; r a")]
     rows = claim_rows({("s", "a"): "suite", ("s", "b"): "suite"}, {("s", "a"): "--suite x, 2 min"})
     assert rows == [("2 need another suite", "s a (--suite x, 2 min), b")]
 

@@ -39,7 +39,7 @@ class Held(UserError):
     """Another process holds a lock. `holder`: which process, and what it does."""
 
     def __init__(self, holder: str) -> None:
-        super().__init__(f"{holder}; wait for it")
+        super().__init__(f"{holder}; wait for it (--wait)")
         self.holder = holder
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from tsuishi.base.errors import EXIT_UNREAD
 from tsuishi.base.printable import line
 from tsuishi.base.redaction import redacted
+from tsuishi.base.typed import as_typed
 from tsuishi.base.units import megabytes
 
 # Columns of output to a file or a pipe, so that tables do not fold at 80.
@@ -28,8 +29,11 @@ Progress = Callable[[int], None]
 
 
 def safe(value: object) -> str:
-    """A text on one line, safe to print though others may have written it, without what has the form of a secret."""
-    return line(redacted(str(value)))
+    """A text on one line, safe to print though others may have written it, without what has the form of a secret.
+
+    Its commands are as they are typed here.
+    """
+    return as_typed(line(redacted(str(value))))
 
 
 class Momentary(str):

@@ -29,6 +29,7 @@ from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
+from tsuishi.base.typed import as_typed
 from tsuishi.commands.command_line import Refused, given_options, refuse_without_its_task
 from tsuishi.commands.options import Options, open_session
 
@@ -124,7 +125,7 @@ class ChainExecutor(Executor):
             goes_on = "the same command with `--resume latest`" if resumes else "the same command"
             if self._chain.makes_run or "run-suite" in names:
                 goes_on = "`invoke run-suite --resume latest`"
-            raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
+            raise Exit(as_typed(f"interrupted; {goes_on} goes on"), code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if self._chain.exit_code:
             raise Exit(code=self._chain.exit_code)

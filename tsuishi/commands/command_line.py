@@ -21,14 +21,15 @@ from invoke.collection import Collection
 from invoke.exceptions import Exit, ParseError
 from invoke.parser.argument import Argument
 from invoke.parser.context import ParserContext, translate_underscores
-from invoke.parser.parser import Parser
+from invoke.parser.parser import Parser, ParseResult
 from invoke.tasks import Task
 
-from tsuishi import extras
+from tsuishi import __version__, extras
 from tsuishi.base import checkout
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError, unknown
 from tsuishi.base.option_table import MAIN_JOB, OPTIONS, Option, options_of
 from tsuishi.base.printable import answering, line, open_standard_streams
+from tsuishi.base.typed import as_typed
 
 if TYPE_CHECKING:
     from tsuishi.commands.chain import ChainContext
@@ -38,11 +39,23 @@ _NO_VALUE = re.compile(r"Flag <\w*Argument: ([\w-]+).* needed value")
 _NOT_GIVEN = re.compile(r"'([\w-]+)' did not receive required positional arguments: '([\w-]+)'")
 
 
+# What a call without a task prints.
+_BEGINNING = """\
+tsuishi {version} runs published deep-learning experiments again on this machine,
+in pinned environments, and judges their claims.
+
+  invoke build run-suite report   the main job: about ten minutes, then a report
+  invoke doctor                   what this machine has and lacks, with remedies
+  invoke list                     environments, suites, and the runs so far
+
+`invoke --list` shows all tasks, `invoke --help TASK` the options of a task."""
+
+
 class Refused(Exit):
     """The end of a call: a line on standard error, and the exit code of a user's mistake."""
 
     def __init__(self, why: object) -> None:
-        super().__init__(f"error: {line(why)}", code=EXIT_USER_ERROR)
+        super().__init__(f"error: {as_typed(line(why))}", code=EXIT_USER_ERROR)
 
 
 class OptionArgument(Argument):
@@ -109,6 +122,9 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
     collection = Collection(*chain.from_iterable(groups.values()))
     if (core := getattr(main.program, "core", None)) is not None:
         sys.stdout = answering(sys.stdout)  # until a task runs, what Invoke prints is an answer: --list, --help
+        if _asks_for_nothing(core):
+            print(as_typed(_BEGINNING.format(version=__version__)))
+            raise Exit(code=0)
         if core[0].args.list.value is True and core[0].args["list-format"].value == "flat":
             _list(groups)
             raise Exit(code=0)
@@ -116,6 +132,13 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
             raise Refused(f"--list takes no name: `invoke --list` shows all tasks, `invoke --help {name}` this task")
         _CommandLine(collection, core.unparsed).check(core[0].args.help)
     return collection
+
+
+def _asks_for_nothing(core: ParseResult) -> bool:
+    """Whether no task was given, nor an option of Invoke that asks for something else than help."""
+    others = ("list", "complete", "print-completion-script")
+    is_help = core[0].args.help.value in (None, True)
+    return is_help and not (core.unparsed or core.remainder or any(core[0].args[name].value for name in others))
 
 
 def _tasks(module: Mapping[str, object]) -> list[OptionTask]:

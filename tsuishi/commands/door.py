@@ -15,20 +15,19 @@ from tsuishi.base import home
 from tsuishi.base.checkout import PACKAGED, ROOT, Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.tree import MANIFEST, TASKS, why_not_trusted, write_tree
+from tsuishi.commands.call import run
 
 
 def main() -> None:
     """Run the tasks that the command line names. Until a task runs, Ctrl-C ends Python as it ends any program."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from invoke.main import program
-
     os.environ.setdefault("PYTHONUTF8", "1")
     try:
         root = _tree()
     except (UserError, OSError) as error:
         sys.exit(f"error: {error}")
-    program.run(["tsuishi", "--search-root", str(root), *sys.argv[1:]])
+    run([sys.argv[0], "--search-root", str(root), *sys.argv[1:]])
 
 
 def _tree() -> Path:

@@ -2,6 +2,7 @@
 
 from tsuishi.base import home
 from tsuishi.base.tree import write_tree
+from tsuishi.base.typed import program
 from tsuishi.commands.chain import Chain
 
 
@@ -12,5 +13,5 @@ def init(chain: Chain) -> None:
     for name in write_tree(folder, chain.session.checkout):
         screen.say(f"{folder / name}: changed by hand, and left as it is")
     screen.say(
-        f"{folder}: tasks.py, images/, suites/, reports/published/, templates/; change them, and run invoke there"
+        f"{folder}: tasks.py, images/, suites/, reports/published/, templates/: change them; `{program()}` runs there"
     )

@@ -17,7 +17,7 @@ from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.engines import contents, environment_variables, wheelhouse
 from tsuishi.engines.interface import Artefacts, Availability, Built, Kept
-from tsuishi.machine.interpreters import find_python, full_version, has_python
+from tsuishi.machine.interpreters import find_python, full_version, has_python, python_remedy
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def _python(environment: Environment, pythons: Sequence[str]) -> Path | None:
 
 def _no_python(environment: Environment) -> str:
     return (
-        f"no CPython {environment.python} on this machine: install one (pyenv install {environment.python}, "
-        f"or uv python install {environment.python}), name its folder in tsuishi.pythons, or start Docker"
+        f"no CPython {environment.python} on this machine: install one ({python_remedy(str(environment.python))}), "
+        "name its folder in tsuishi.pythons, or start Docker"
     )
 
 

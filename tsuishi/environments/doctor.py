@@ -16,7 +16,7 @@ from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.busy import shared_with, used_by_others
 from tsuishi.machine.disk import free_bytes
 from tsuishi.machine.gpus import Nvml
-from tsuishi.machine.interpreters import find_python, full_version
+from tsuishi.machine.interpreters import find_python, full_version, python_remedy
 from tsuishi.specs.environment import Environment, open_refusal, read_environments
 
 # With less free space, the builds of all default environments probably fail.
@@ -87,8 +87,8 @@ def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) ->
         if python:
             yield MachineCheck(f"CPython {wanted}", f"{full_version(python)} at {python}")
         else:
-            remedy = f"pyenv install {wanted}, or uv python install {wanted}"
-            yield MachineCheck(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
+            state = "not found, which only the venv engine needs"
+            yield MachineCheck(f"CPython {wanted}", state, python_remedy(wanted))
 
 
 def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:

@@ -1,6 +1,7 @@
 """The engines of this machine, and the choice among them for an environment."""
 
 import platform
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tsuishi.engines.docker.engine import DockerEngine
 
 _AUTO = "auto"
+# The end of a remedy for Docker that is taken already, where virtual environments are used.
+_OR_VENV = re.compile(r"[,;] or use (?:--engine )?venv$")
 
 
 class Engines:
@@ -90,7 +93,7 @@ class Engines:
         if self._asked != _AUTO or self._containers:
             return ""
         docker = self.docker.availability()
-        return f"{docker.reason}; {docker.remedy}"
+        return f"{docker.reason}; {_OR_VENV.sub('', docker.remedy)}"
 
     def abandoned(self) -> list[str]:
         """What `sweep` would end, in words."""

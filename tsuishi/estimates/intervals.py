@@ -148,7 +148,7 @@ class Contrast(NamedTuple):
         least = max(alone, float(special.ndtr(-distance / self.unseen)), _LEAST_TAIL)
         if least >= 0.5 or self._reach(least) <= distance:
             return least
-        from scipy import optimize  # a tenth of a second of most commands, which need none of it
+        from scipy import optimize  # a tenth of a second, and few commands need it
 
         return float(optimize.brentq(lambda tail: self._reach(tail) - distance, least, 0.5, xtol=1e-15, rtol=1e-9))
 

@@ -28,6 +28,8 @@ _VARIABLES = (
     *("ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME"),
 )
 
+# The oldest CPython that uv installs.
+_OLDEST_OF_UV = (3, 8)
 # What an interpreter is. Many interpreters are asked, so it imports nothing, and they start without site-packages.
 _WHAT = """
 import sys
@@ -41,6 +43,21 @@ def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
     versions = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
     matches = [executable for executable, full in versions.items() if full.startswith(f"{version}.")]
     return max(matches, key=lambda path: [int(part) for part in re.findall(r"\d+", versions[path])], default=None)
+
+
+def python_remedy(version: str) -> str:
+    """How a CPython of a version (major.minor) is installed. uv has builds from 3.8 on (uv 0.13.9's own list).
+
+    >>> python_remedy("3.12")
+    'pyenv install 3.12, or uv python install 3.12'
+    """
+    if tuple(map(int, version.split("."))) >= _OLDEST_OF_UV:
+        return f"pyenv install {version}, or uv python install {version}"
+    folder = f"~/python{version}"
+    return (
+        f"pyenv install {version}, or conda create --prefix {folder} --channel conda-forge python={version} with "
+        f"{folder}/bin in tsuishi.pythons; uv has none"
+    )
 
 
 def has_python(version: str, more_folders: Sequence[str] = ()) -> bool:

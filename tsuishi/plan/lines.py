@@ -124,7 +124,7 @@ _TAKES: dict[Takes, str] = {
     "data": "need real data and whole trainings (invoke fetch-data, --profile full)",
     "suite": "need another suite",
     "environment": "need other environments",
-    "gpus": "need more NVIDIA GPUs",
+    "gpus": "need NVIDIA GPUs that are not here",
     "hardware": "are about other GPUs",
     "nothing": "cannot be tested with tsuishi",
 }
@@ -209,7 +209,7 @@ def fetching(size: int, history: History) -> str:
     if not size:
         return "nothing to fetch"
     if not history.measured(DOWNLOAD):
-        return f"{megabytes(size)} to fetch, apart from the time"
+        return f"{megabytes(size)} to fetch first, for which no time is counted"
     each_s = history.expected_s(DOWNLOAD, 0.0)
     speed = f"{megabytes(DOWNLOAD_BYTES / each_s)}/s" if each_s > 0 else "the speed"
     return f"{megabytes(size)} to fetch, {duration(size / DOWNLOAD_BYTES * each_s)} at the {speed} seen here, apart"

@@ -32,7 +32,7 @@ def test_of_two_checks_of_a_row_the_second_says_who_measures_or_waits(root: Path
         other = invoke(root, *check)
         waited = invoke(root, *check, "--wait")
         out, err = first.communicate()
-    assert (other.returncode, other.stderr) == (1, f"error: {told}; wait for it\n")
+    assert (other.returncode, other.stderr) == (1, f"error: {told}; wait for it (--wait)\n")
     assert f"waiting: {told}" in waited.stdout
     for code, said, line in ((first.returncode, err, out), (waited.returncode, waited.stderr, waited.stdout)):
         assert (code, said) == (0, "")

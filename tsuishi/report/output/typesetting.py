@@ -11,6 +11,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from tsuishi.base.language import active, t
+from tsuishi.base.typed import as_typed
 from tsuishi.report.output import interactive
 from tsuishi.report.parts.blocks import Block, Chart, Page, Section
 from tsuishi.report.parts.wording import Table
@@ -18,7 +19,7 @@ from tsuishi.report.parts.wording import Table
 # What stands for the characters that mean something in Markdown.
 _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~#"})
 # A command in a text, set as code in both formats. Texts of runs may contain any command: it has no sign of a format.
-_COMMAND = re.compile(r"(`invoke [^`<>&|\\\n]+`)")
+_COMMAND = re.compile(r"(`(?:[^`<>&|\\\s]*/)?(?:invoke|inv|tsuishi) [^`<>&|\\\n]+`)")
 # What templates show of a cell.
 _SHOWN = attrgetter("kind", "best", "tone", "exact", "text", "notes")
 
@@ -79,7 +80,7 @@ def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Envi
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["as_is"] = Markup
+    environment.filters |= {"as_is": Markup, "as_typed": as_typed}
     environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
     environment.filters |= {
         "cells": _cells,
@@ -124,7 +125,7 @@ def markdown(value: Any) -> str:
 # Tables repeat most of their texts many times.
 @cache
 def _escaped_for_html(text: str) -> Markup:
-    return escape(text)
+    return escape(as_typed(text))
 
 
 @cache
@@ -135,6 +136,6 @@ def _with_code(text: str) -> Markup:
 
 @cache
 def _escaped_for_markdown(text: str) -> Markup:
-    parts = _COMMAND.split(" ".join(text.split()))
+    parts = _COMMAND.split(as_typed(" ".join(text.split())))
     parts[::2] = [part.translate(_MARKDOWN) for part in parts[::2]]
     return Markup("".join(parts))  # noqa: S704  escaped in the line before
