@@ -157,7 +157,8 @@ def report_folder(session: Session, runs: Sequence[RunDirectory], name: str) -> 
         raise UserError(f"--out: {why}")
     if not name and len(name := "+".join(run.id for run in runs)) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}-{toml.digest(name)}"
-    return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")
+    says_it = language == ENGLISH or name == language or name.endswith(f"-{language}")
+    return session.settings.reports / (name if says_it else f"{name}-{language}")
 
 
 def _learn(session: Session, runs: Sequence[RunDirectory], took_s: float) -> None:

@@ -46,6 +46,8 @@ class Building:
         # The environments that the places were asked for, and those that came from there.
         self._asked: set[str] = set()
         self._received: set[str] = set()
+        # The bytes that were downloaded before the build, by environment.
+        self._downloaded: dict[str, int] = {}
         # The environments that the user knows to be built.
         self._known: set[str] = set()
 
@@ -96,6 +98,7 @@ class Building:
         raise_failures(self._screen, results, "fetched")
         # An image of the place is also entered meanwhile: its time is none of a download.
         fetched = [result for result in results if result.name not in self._received]
+        self._downloaded |= {result.name: result.downloaded for result in results}
         size = sum(result.downloaded for result in fetched)
         if size > _LEAST_DOWNLOAD_BYTES:
             took_s = sum(result.took_s for result in fetched) / min(len(fetched), self._at_once)
@@ -176,7 +179,7 @@ class Building:
                 result.name,
                 units.duration(result.took_s),
                 units.megabytes(size) if (size := _image_bytes(result.made)) else "",
-                units.megabytes(result.downloaded),
+                units.megabytes(result.downloaded + self._downloaded.get(result.name, 0)),
             )
             for result in results
             if result.made

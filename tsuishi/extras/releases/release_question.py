@@ -31,6 +31,9 @@ def release_question(session: Session, case: str, quantity: str, first: str, las
     if len(session.choice.suites) != 1:
         raise UserError("say in which suite the case is, by --suite")
     (suite,) = select_suites(session.checkout.suites, session.choice.suites)
+    if not quantity:
+        compared = ", ".join(dict.fromkeys(question.quantity for question in suite.questions)) or "nothing"
+        raise UserError(f"say what changed, by --quantity; the questions of {suite.name} compare {compared}")
     if quantity not in session.words.quantities:
         raise unknown("quantity", quantity, session.words.quantities)
     return ReleaseQuestion(suite, the_case(session, suite, case), quantity, releases_between(session, first, last))
@@ -49,9 +52,10 @@ def the_case(session: Session, suite: Suite, text: str) -> Case:
         return found[0]
     if not found:
         raise UserError(f"--case {text}: {suite.name} has no such case in the profile {session.choice.profile}")
-    differing = sorted(
-        {name for case in found for name, value in case.axes.items() if any(value != c.axes.get(name) for c in found)}
-    )
+    values: dict[str, dict[Value | None, None]] = {}
+    for name in sorted({name for case in found for name in case.axes}):
+        values[name] = dict.fromkeys(case.axes.get(name, session.words.usual.get(name)) for case in found)
+    differing = [f"{name}={'|'.join(map(str, of_axis))}" for name, of_axis in values.items() if len(of_axis) > 1]
     raise UserError(f"--case {text}: {len(found)} cases of {suite.name}; say also: {', '.join(differing)}")
 
 

@@ -32,7 +32,7 @@ _AXES = ("mode", MODEL, "layout", STRATEGY, DEVICES, NODES, BATCH_SIZE, "precisi
 _USUAL: Mapping[str, Value] = {DEVICES: 1, STRATEGY: ALONE}
 # How several devices share a batch where a table does not say it.
 _STRATEGIES = {"torch": "data_parallel", "tensorflow": "mirrored"}
-_UNNAMED = "unnamed hardware"
+UNNAMED = "unnamed hardware"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Adoption:
     def hardware(self) -> list[Hardware]:
         """The hardware of all numbers, each once."""
         found = dict.fromkeys(
-            (table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title])) or _UNNAMED)
+            (table.spec.hardware_of(number), ", ".join(filter(None, [number.hardware, table.title])) or UNNAMED)
             for table in self.tables
             if table.spec
             for number in table.reading.numbers
@@ -177,7 +177,7 @@ def adopt(
             columns.leave_out({*said_of.case, *of_networks}, "--set says it", tells_apart=False)
             networks |= columns.say_of_networks(grid, said_of.networks, said_of.case)
             table = AdoptedTable(file, number, place, grid, named, columns)
-            title = said.hardware or named.hardware or _UNNAMED
+            title = said.hardware or named.hardware or UNNAMED
             by_column = columns.name_hardware(title)
             table.title = "" if columns.holds(HARDWARE) or by_column else title
             adoption.tables.append(table)

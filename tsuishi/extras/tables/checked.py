@@ -10,7 +10,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from tsuishi import __version__
-from tsuishi.base.checkout import IS_INSTALLED, Checkout, git_state
+from tsuishi.base.checkout import Checkout, git_state
+from tsuishi.base.typed import program
+from tsuishi.extras.tables.adoption import UNNAMED
 from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import amount, case_text, digits, ratio_text, worded
@@ -52,7 +54,9 @@ def lines_of_check(
         first, *others = found
         where = f"in {environment.name} on {first.device or 'this machine'}"
         also = "".join(f"; by the protocol {each.protocol}: {_ours(each, unit)}" for each in others)
-        said["mine"] = f"{_ours(first, unit)}, {first.trials} trials {where}{also}"
+        most = max(evidence.of_others.values(), default=0.0)
+        busy = f"; other programs took up to {most:.0f} % of the cores beside them" if most else ""
+        said["mine"] = f"{_ours(first, unit)}, {first.trials} trials {where}{also}{busy}"
         said["compared"] = _compared(first, number) + _among(number, first, unit)
     else:
         reason = next(filter(None, evidence.outcomes["reason"].tolist()), "see the logs of the trials")
@@ -87,11 +91,11 @@ def _compared(found: MeasuredNumber, number: CheckableNumber) -> str:
         verdict = f"they differ: outside of {region}"
     else:
         verdict = f"undecided: the interval holds an end of {region}"
-    hardware = (
-        "the same device"
-        if is_device(found.device, number.hardware)
-        else f"not on {number.hardware}: no verdict on the printed number"
-    )
+    hardware = "the same device"
+    if number.hardware in ("", UNNAMED):
+        hardware = "the table names no hardware: no verdict on the printed number"
+    elif not is_device(found.device, number.hardware):
+        hardware = f"not on {number.hardware}: no verdict on the printed number"
     return f"mine is {ratio_text(found.times)} times the printed; {verdict} ({hardware}; interval of my trials alone)"
 
 
@@ -160,14 +164,13 @@ def _differing(lock: Path) -> Iterator[str]:
 
 def further(given: Mapping[str, object], index: Path) -> list[str]:
     """Where the page is, and the command that measures more. given: the options of the check."""
-    program = "tsuishi" if IS_INSTALLED else "./invoke"
     options = {**given, "repetitions": 24, "within": "1h"}
     flags = [
         f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
         for name, value in options.items()
         if value and name != "table"
     ]
-    return [f"the page: {index}", f"more trials: {shlex.join([program, 'check', str(given['table']), *flags])}"]
+    return [f"the page: {index}", f"more trials: {shlex.join([program(), 'check', str(given['table']), *flags])}"]
 
 
 def aligned_text(said: Mapping[str, str]) -> list[str]:
