@@ -29,6 +29,7 @@ STARTED_BY = {
     "mutations": "results/test_received_run",
     "native_code": "engine/test_native_code",
     "peers": "report/test_peers",
+    "pictures": "benchmarks/test_pictures",
     "releases": "benchmarks/test_releases",
     "truth": "verdicts/test_truth",
     "two_builds": "engine/test_reproducible",
