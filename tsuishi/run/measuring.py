@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from tsuishi.base.errors import UserError
@@ -31,6 +31,40 @@ from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
+
+
+@dataclass
+class _Told:
+    """What rounds tell while they go on, for the plan and for the user. `progress`: from the first trial on."""
+
+    session: Session
+    run: RunDirectory
+    ledger: Ledger
+    progress: RunProgress | None = None
+    # The questions whose answers were said.
+    _said: set[str] = field(default_factory=set)
+
+    def planned(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
+        """Questions and trials that are added to the plan."""
+        added = self.ledger.add(questions, trials)
+        if self.progress:
+            self.progress.more(added)
+
+    def decided(self, question: PlannedQuestion) -> None:
+        """A question has reached a look: its answer, and those of others that are new, are said."""
+        with suppress(UserError):  # a report says which trial has no numbers
+            for name, sentence in self.session.decided(self.run.path).items():
+                if name not in self._said:
+                    self._say(f"{duration(self.session.clock.spent_s)}: {sentence}")
+                self._said.add(name)
+
+    def dropped(self, question: PlannedQuestion, price_s: float) -> None:
+        """A main question fits no longer."""
+        self._say(f"no time is left for {brief(question)}: about {duration(price_s)}")
+
+    def _say(self, text: str) -> None:
+        if self.progress:
+            self.progress.waits(text)
 
 
 @dataclass(frozen=True)
@@ -76,35 +110,23 @@ class Measuring:
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
-        seed, begun, said = self.run.run().seed, list[Rounds](), set[str]()
+        told = _Told(session, self.run, ledger)
+        open_suite = partial(session.open_suite, self.run.path)
+        rounds = Rounds(
+            *(tally, matrix.first, asked, others, self.run.run().seed),
+            lambda: session.left_for_trials_s(rounds.spent_s),
+            *(told.planned, told.decided, told.dropped, session.choice.repetitions, open_suite),
+        )
 
-        def left_s() -> float:
-            return session.left_for_trials_s(begun[0].spent_s)
-
-        def rounds(progress: RunProgress) -> Iterable[Iterable[PlannedTrial]]:
-            def add(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
-                progress.more(ledger.add(questions, trials))
-
-            def decided(question: PlannedQuestion) -> None:
-                with suppress(UserError):  # a report says which trial has no numbers
-                    for name, sentence in session.decided(self.run.path).items():
-                        if name not in said:
-                            progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
-                        said.add(name)
-
-            def dropped(question: PlannedQuestion, price_s: float) -> None:
-                progress.waits(f"no time is left for {brief(question)}: about {duration(price_s)}")
-
-            more, open_suite = session.choice.repetitions, partial(session.open_suite, self.run.path)
-            given = (tally, matrix.first, asked, others, seed, left_s)
-            begun.append(Rounds(*given, add, decided, dropped, more, open_suite))
-            return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
+        def batches(progress: RunProgress) -> Iterable[Iterable[PlannedTrial]]:
+            told.progress = progress
+            return [rounds] if self.executor.is_local else rounds.batches(session.left_s)
 
         try:
-            self._measure(planned, left, rounds, ledger)
+            self._measure(planned, left, batches, ledger)
         finally:
-            if begun:
-                ledger.end(begun[0], session.beside_trials_s)
+            if told.progress:
+                ledger.end(rounds, session.beside_trials_s)
             self._learn_scatter(tally)
 
     def rounds(self, chosen: Iterable[Sequence[PlannedTrial]]) -> None:

@@ -34,7 +34,10 @@ def headline(measured: Observations, level: float) -> Headline | None:
     gone = gone_without_folding(measured, step, confidence, look)
     why = cause(measured, step, gone)
     if is_folding(measured, step, gone):
-        title = t("{finding}: this is constant folding", finding=title)
+        if sure:
+            title = t("{finding}: this is constant folding", finding=title)
+        else:
+            title = t("{finding}: it looks like constant folding", finding=title)
         why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
     points = tuple(_points(measured, step))
     caption = t("Trials by number of towers, log scale.")

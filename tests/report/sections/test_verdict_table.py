@@ -14,11 +14,12 @@ from tests.words import WORDS
 from tsuishi.base.language import speaking
 from tsuishi.report.parts.blocks import Bullets
 from tsuishi.report.parts.wording import Table, worded
-from tsuishi.report.sections.claim_words import what
+from tsuishi.report.sections.claim_words import takes, what
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.claims import Check
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED, WORDS, tables=False) for claim in source.claims}
@@ -93,10 +94,9 @@ def test_what_could_not_be_tested_is_listed_with_what_it_takes(on_two_gpus: Synt
     assert not any("DataLoader" in item for item in differences.items), "no literal training ran"
     assert any("TPU" in item and item.endswith("(torch-2080ti j)") for item in bullets.items)
     assert not any("torch-2080ti d" in item for item in bullets.items)
-    assert any(
-        "suite conv2d" in item and "conv2d-gce a, conv2d-gce b, conv2d-gce c and conv2d-gce d" in item
-        for item in bullets.items
-    )
+    for gpus, claims in ((8, "conv2d-gce a, conv2d-gce b and conv2d-gce c"), (4, "conv2d-gce d")):
+        (item,) = (item for item in bullets.items if f"({claims})" in item)
+        assert f"suite conv2d in an environment with tensorflow. It is about GPUs, and takes at least {gpus} of" in item
 
 
 @pytest.mark.long
@@ -180,3 +180,18 @@ def test_a_check_of_two_quantities_of_the_same_cases_names_both_and_the_cases_on
     with worded(WORDS):
         said = what(Check.model_validate_json(json.dumps(check), context=WORDS))
     assert said == "GPU 0 ÷ GPU 1: 4 devices, batch 512"
+
+
+def test_a_claim_of_which_nothing_ran_says_all_that_it_takes() -> None:
+    """The suite alone was said: half an hour later there was still no verdict, as there was no GPU."""
+    why: dict[str, Any] = {"verdict": "not tested", "hindrance": "no environment"}
+    said = {
+        (source.name, claim.id): (claim, takes(Judgement(source.name, claim, None, **why)))
+        for source in read_sources(PUBLISHED, WORDS, tables=False)
+        for claim in source.claims
+        if not claim.untestable
+    }
+    assert all(("of NVIDIA" in text) == ("gpu" in claim.about) for claim, text in said.values())
+    assert said["batch-throughput", "b"][1].endswith(
+        "A test needs suite batch_throughput. It is about GPUs, and takes at least 2 of NVIDIA."
+    )

@@ -229,7 +229,7 @@ def takes(judgement: Judgement) -> str:
         return t(
             "The claim is about GPUs, and these runs used a CPU or simulated devices. A test needs NVIDIA GPUs, "
             "at least {count}.",
-            count=max(map(int, claim.named(DEVICES)), default=1),
+            count=_gpus(claim),
         )
     if judgement.hindrance == "synthetic":
         return t("The claim is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
@@ -243,21 +243,32 @@ def takes(judgement: Judgement) -> str:
         return t("The claim is about the accuracy after the whole training, and this run trained less: --profile full.")
     if judgement.hindrance == "other hardware":
         return _scope_text(claim)
-    suites, frameworks, named = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK, ENVIRONMENT))
     if judgement.hindrance == "no environment":
-        if named:
-            return t(
-                "No case of the claim was run. A test needs suite {suites} in each of {environments}.",
-                suites=in_words(suites), environments=in_words(named),
-            )  # fmt: skip
-        if frameworks:
-            return t(
-                "No case of the claim was run. A test needs suite {suites} in an environment with {frameworks}.",
-                suites=in_words(suites), frameworks=in_words(frameworks),
-            )  # fmt: skip
-        return t("No case of the claim was run. A test needs suite {suites}.", suites=in_words(suites))
+        of_gpus = t("It is about GPUs, and takes at least {count} of NVIDIA.", count=_gpus(claim))
+        return prose([_not_run(claim), of_gpus if "gpu" in claim.about else ""])
     missing = [outcome for outcome in judgement.outcomes if isinstance(outcome, Missing)]
     return prose(map(_missing_text, missing[:1]))
+
+
+def _gpus(claim: Claim) -> int:
+    """The GPUs that a claim takes."""
+    return max(map(int, claim.named(DEVICES)), default=1)
+
+
+def _not_run(claim: Claim) -> str:
+    """The suite and the environments that a claim of which nothing ran takes."""
+    suites, frameworks, named = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK, ENVIRONMENT))
+    if named:
+        return t(
+            "No case of the claim was run. A test needs suite {suites} in each of {environments}.",
+            suites=in_words(suites), environments=in_words(named),
+        )  # fmt: skip
+    if frameworks:
+        return t(
+            "No case of the claim was run. A test needs suite {suites} in an environment with {frameworks}.",
+            suites=in_words(suites), frameworks=in_words(frameworks),
+        )  # fmt: skip
+    return t("No case of the claim was run. A test needs suite {suites}.", suites=in_words(suites))
 
 
 def _scope_text(claim: Claim) -> str:

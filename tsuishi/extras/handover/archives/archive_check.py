@@ -50,7 +50,7 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
     """Read every file of an archive, and verify its runs. words: describes the axes of their cases.
 
     into: an empty folder in which runs and inputs stay; without it they are removed. No fault of the archive raises an
-    error; UserError says that the file cannot be opened.
+    error; UserError says that the file cannot be opened, or that its runs have no room on the disk.
     """
     if into is None:
         with files.private_folder() as folder:
