@@ -115,8 +115,17 @@ def test_a_directory_without_end_is_not_read_into_memory(tmp_path: Path) -> None
         file.truncate(size)
         file.seek(size)
         file.write(end)
-    with path.open("rb") as opened, pytest.raises(BadArchive, match="its directory has 5,368,709,120 bytes, and 67,"):
+    with path.open("rb") as opened, pytest.raises(BadArchive, match="its directory has 5,368,709,120 bytes, and 268,"):
         Container(opened)
+
+
+def test_more_entries_than_are_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = written(FILES)
+    monkeypatch.setattr(zip_container, "_MOST_ENTRIES", 9)
+    with pytest.raises(BadArchive, match="its directory has more than 9 entries"):
+        read(content)
+    with pytest.raises(BadArchive, match="more than 9 files and folders"):
+        written({**FILES, "runs/c/run.json": b""})
 
 
 def test_more_files_than_zip_counts_are_written_and_read() -> None:

@@ -21,8 +21,9 @@ from tsuishi.extras.handover.archives.member_names import MANIFEST, TakenNames, 
 # A file and a folder that their owner may write and all may read.
 _FILE, _FOLDER = 0o100644 << 16, 0o040755 << 16 | 0x10
 _MOST_MANIFEST_BYTES = 128 << 20
-# The most bytes that zipfile reads at once: those of the directory of some 500,000 files.
-_MOST_DIRECTORY_BYTES = 64 << 20
+# The most entries: zipfile makes an object of each. And the most bytes of their directory, which it reads at once.
+_MOST_ENTRIES, _MOST_DIRECTORY_BYTES = 1_000_000, 256 << 20
+_ENTRY = b"PK\1\2"
 _PIECE = 1 << 20
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 # What zipfile raises for a file that is no ZIP file, or not as its directory says.
@@ -58,6 +59,8 @@ def write(file: IO[bytes], files: Iterable[tuple[str, int, str, Callable[[], Ite
                 if folder not in folders:  # readers of RO-Crates look for it
                     archive.writestr(_info(folder, _FOLDER, 0), b"")
                     folders.add(folder)
+            if len(archive.filelist) >= _MOST_ENTRIES:
+                raise BadArchive(f"more than {_MOST_ENTRIES:,} files and folders")
             info = _info(name, _FILE, size)
             sha256, seen = hashlib.sha256(), 0
             with archive.open(info, "w") as entry:
@@ -129,7 +132,7 @@ class Container:
 
 
 class _Bounded:
-    """A file of which zipfile reads no more at once than the largest directory has."""
+    """A file of which zipfile reads no more at once than the largest directory has, with the most entries."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -138,7 +141,10 @@ class _Bounded:
     def read(self, size: int = -1) -> bytes:
         if size > _MOST_DIRECTORY_BYTES:
             raise ValueError(f"its directory has {size:,} bytes, and {_MOST_DIRECTORY_BYTES:,} are the most")
-        return self._file.read(size)
+        piece = self._file.read(size)
+        if piece.count(_ENTRY) > _MOST_ENTRIES:
+            raise ValueError(f"its directory has more than {_MOST_ENTRIES:,} entries")
+        return piece
 
     def close(self) -> None:
         """Whoever opened the file closes it."""
