@@ -316,7 +316,7 @@ def test_messages_name_commands_as_they_were_typed(root: Path) -> None:
         1,
         "error: there is no run in results/ yet: make one with `./invoke run-suite`\n",
     )
-    assert "make one with `../a chéckout/invoke run-suite`" in start(root, '"../a chéckout/invoke" report').stderr
+    assert "make one with `'../a chéckout/invoke' run-suite`" in start(root, '"../a chéckout/invoke" report').stderr
 
 
 def test_without_a_task_the_commands_to_begin_with_are_shown(root: Path) -> None:

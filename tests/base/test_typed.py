@@ -29,10 +29,13 @@ def test_a_program_is_called_as_it_was_typed(on_path: Path) -> None:
     assert program_of(f"{on_path}/invoke") == "invoke"
     assert program_of(f"{on_path}/tsuishi") == "tsuishi"
     assert program_of("/elsewhere/invoke") == "/elsewhere/invoke"
+    assert program_of("../a folder/invoke") == "'../a folder/invoke'"
     assert program_of("/site-packages/invoke/__main__.py") == program_of("-c") == "invoke"
 
 
 def test_commands_in_a_text_are_as_typed_and_words_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typed, "program", lambda: r"'a\1/invoke'")
+    assert as_typed("`invoke verify`") == r"`'a\1/invoke' verify`"
     monkeypatch.setattr(typed, "program", lambda: "./invoke")
     for before, after in (
         ("none yet: invoke build run-suite report", "none yet: ./invoke build run-suite report"),

@@ -4,6 +4,7 @@ Messages and records say `invoke …`. The terminal and the pages of a report sa
 """
 
 import re
+import shlex
 import shutil
 import sys
 from functools import cache
@@ -23,7 +24,7 @@ def as_typed(text: str) -> str:
     >>> as_typed("`invoke fetch` goes on")
     '`invoke fetch` goes on'
     """
-    return _COMMAND.sub(f"{program()} ", text) if f"{_PROGRAM} " in text else text
+    return _COMMAND.sub(lambda _: f"{program()} ", text) if f"{_PROGRAM} " in text else text
 
 
 def program() -> str:
@@ -33,8 +34,8 @@ def program() -> str:
 
 @cache
 def program_of(typed: str) -> str:
-    """What a program calls itself, as a reader types it: the name alone where the PATH leads to it."""
+    """What a program is called in a shell: the name alone where the PATH leads to it, else its path, quoted."""
     name = Path(typed).name
     if name not in (_PROGRAM, "inv", "tsuishi"):
         return _PROGRAM
-    return name if "/" not in typed or shutil.which(name) == typed else typed
+    return name if "/" not in typed or shutil.which(name) == typed else shlex.quote(typed)
