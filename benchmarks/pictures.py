@@ -13,11 +13,10 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.browser.look import started
 from tests.gpu_run import add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun
 from tests.words import WORDS
@@ -47,14 +46,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", metavar="RUN")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, browser() as started:
+    executable = shutil.which("chromium") or sys.exit("chromium is not installed")
+    with tempfile.TemporaryDirectory() as folder, started(executable) as browser:
         reports = {language: reported(given.run, language) for language in ("en", "ja")}
         shutil.rmtree(KEPT)
         shutil.copytree(reports["en"], KEPT)
         for path, (language, options) in OF_THE_RUN.items():
-            taken = screenshot(started, reports[language], options, printed=path.stem == "printed")
+            taken = screenshot(browser, reports[language], options, printed=path.stem == "printed")
             path.write_bytes(with_source(taken, sha256_of(KEPT / "report.json")))
-        TWO_GPUS.write_bytes(screenshot(started, of_two_gpus(Path(folder)), {"viewport": _SCREEN}))
+        TWO_GPUS.write_bytes(screenshot(browser, of_two_gpus(Path(folder)), {"viewport": _SCREEN}))
 
 
 def reported(run: str, language: str) -> Path:
@@ -78,20 +78,9 @@ def of_two_gpus(folder: Path) -> Path:
     return make_report([run.finish()], checkout.published, WORDS, checkout.templates, folder / "out").index.parent
 
 
-@contextmanager
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        executable = shutil.which("chromium") or sys.exit("chromium is not installed")
-        started = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
-
-
-def screenshot(started: "Browser", report: Path, options: dict[str, Any], *, printed: bool = False) -> bytes:
+def screenshot(browser: "Browser", report: Path, options: dict[str, Any], *, printed: bool = False) -> bytes:
     """A PNG of a report's first screen."""
-    page = started.new_page(**options)
+    page = browser.new_page(**options)
     page.goto((report / "index.html").as_uri())
     if printed:
         page.emulate_media(media="print")

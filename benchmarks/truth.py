@@ -233,10 +233,9 @@ if __name__ == "__main__":
     elif given.tables:
         from benchmarks import truth_of_tables  # of an extra, and the core's tests import this file
 
-        is_listed = given.files is not None
-        sys.exit(
-            truth_of_tables.main_of_listed(given.files, given.draws) if is_listed else truth_of_tables.main(given.draws)
-        )
+        if given.files:
+            sys.exit(truth_of_tables.main_of_listed(given.files, given.draws))
+        sys.exit(truth_of_tables.main(given.draws))
     elif given.unusual:
         sys.exit(min(1, broken(_of_unusual_machines(), faults(), given.draws, _FAULT_DRAWS)))
     elif given.grid:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.browser.look import started
 from tests.browser.pages import HOSTILE, write_page
 from tests.conftest import missing
 from tests.hostile_run import hostile_run
@@ -23,13 +24,8 @@ def browser() -> Iterator["Browser"]:
     executable = shutil.which("chromium")
     if executable is None:
         missing("no chromium")
-    from playwright.sync_api import sync_playwright
-
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=executable, args=arguments)
-        yield started
-        started.close()
+    with started(executable) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")

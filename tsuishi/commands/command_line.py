@@ -135,10 +135,9 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
 
 
 def _asks_for_nothing(core: ParseResult) -> bool:
-    """Whether no task was given, nor an option of Invoke that asks for something else than help."""
-    others = ("list", "complete", "print-completion-script")
-    is_help = core[0].args.help.value in (None, True)
-    return is_help and not (core.unparsed or core.remainder or any(core[0].args[name].value for name in others))
+    """Whether no task was given, nor an option of Invoke that prints something."""
+    printing = ("help", "list", "complete", "print-completion-script")
+    return not (core.unparsed or core.remainder or any(core[0].args[name].value for name in printing))
 
 
 def _tasks(module: Mapping[str, object]) -> list[OptionTask]:

@@ -30,7 +30,7 @@ from tsuishi.base.files import entries, parse_json, read_bytes, replacing, sync,
 from tsuishi.base.option_table import options_of
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
-from tsuishi.results.record_files import REMEDY, json_text, parsed, read_record
+from tsuishi.results.record_files import REMEDY, is_schema, json_text, parsed, read_record
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
 from tsuishi.results.run_record import RUN_SUITE, SCHEMA_VERSION, RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
@@ -88,7 +88,7 @@ class RunDirectory:
         path = self.path / "run.json"
         text = text or json_text(path)
         version = parse_json(path, text).get("schema_version")
-        if isinstance(version, bool) or not isinstance(version, int) or version != SCHEMA_VERSION:
+        if not is_schema(version, SCHEMA_VERSION):
             known = f"this tsuishi reads {SCHEMA_VERSION}"
             raise UserError(f"{self.path}: run schema {version}, and {known}: the tsuishi that made it reads it")
         return parsed(path, text, RunRecord)

@@ -36,6 +36,11 @@ def read_visible(path: Path | str) -> bytes:
     return text
 
 
+def is_schema(said: object, known: int) -> bool:
+    """Whether the schema that a file says is the known one: true and 1.0 equal 1, and are none."""
+    return type(said) is int and said == known
+
+
 def parsed(path: Path | str, text: bytes, model: type[R]) -> R:
     """The record in a JSON text that was read from a path. Raises UserError where the text is no such record."""
     try:

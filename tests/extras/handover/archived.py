@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from tsuishi.extras.handover.archives import archive_manifest, archive_record, zip_container
 from tsuishi.extras.handover.archives.archive_record import ArchivedRun, ArchiveRecord
@@ -62,10 +63,14 @@ def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | N
     kept[MANIFEST] = archive_manifest.text_of(digests) if manifest is None else manifest
     altered = path.with_name("altered.zip")
     with altered.open("wb") as file:
-        zip_container.write(
-            file, [(n, len(t), hashlib.sha256(t).hexdigest(), partial(_alone, t)) for n, t in sorted(kept.items())]
-        )
+        write_files(file, kept)
     return altered
+
+
+def write_files(file: IO[bytes], files: Mapping[str, bytes]) -> None:
+    """Write a container of these files, with the manifest that is among them."""
+    entries = sorted(files.items())
+    zip_container.write(file, [(n, len(t), hashlib.sha256(t).hexdigest(), partial(_alone, t)) for n, t in entries])
 
 
 def _alone(text: bytes) -> list[bytes]:

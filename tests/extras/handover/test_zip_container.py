@@ -5,7 +5,6 @@ import io
 import shutil
 import zipfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.extras.handover.archived import write_files
 from tsuishi.extras.handover.archives import archive_manifest, zip_container
 from tsuishi.extras.handover.archives.member_names import MANIFEST
 from tsuishi.extras.handover.archives.zip_container import BadArchive, Container
@@ -36,7 +36,7 @@ def alone(text: bytes) -> list[bytes]:
 def written(files: dict[str, bytes]) -> bytes:
     every = {**files, MANIFEST: archive_manifest.text_of({name: digest(text) for name, text in files.items()})}
     file = io.BytesIO()
-    zip_container.write(file, [(n, len(t), digest(t), partial(alone, t)) for n, t in sorted(every.items())])
+    write_files(file, every)
     return file.getvalue()
 
 

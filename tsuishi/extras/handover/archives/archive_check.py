@@ -91,11 +91,10 @@ def unpacked_runs(session: Session, path: Path, into: Path) -> Unpacked:
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:
     archive = Container(file)
     found.root, found.bytes = archive_manifest.root_of(archive.manifest), len(archive.manifest)
-    if wrong := [f"{each.name}: {why}" for each in archive.entries() if (why := problem_of_size(each.name, each.size))]:
+    if wrong := [f"{name}: {why}" for name, size in archive.sizes.items() if (why := problem_of_size(name, size))]:
         yield from wrong
         return
-    of_runs = sum(each.size for each in archive.entries() if _is_written(each.name))
-    require_room((into, of_runs))
+    require_room((into, sum(size for name, size in archive.sizes.items() if _is_written(name))))
     kept: dict[str, bytes] = {}
     is_altered = False
     for entry in archive.entries():

@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.toml import Record
 from tsuishi.extras.handover.archives.member_names import RECORD
 from tsuishi.extras.handover.archives.zip_container import BadArchive
-from tsuishi.results.record_files import parsed
+from tsuishi.results.record_files import is_schema, parsed
 from tsuishi.results.records import Count
 from tsuishi.specs.trial_id import Name
 
@@ -56,7 +56,7 @@ def read(text: bytes) -> ArchiveRecord:
     """
     try:
         version = files.parse_json(RECORD, text).get("schema_version")
-        if isinstance(version, bool) or not isinstance(version, int) or version != SCHEMA_VERSION:
+        if not is_schema(version, SCHEMA_VERSION):
             raise BadArchive(f"{RECORD}: schema {version}, and this tsuishi reads {SCHEMA_VERSION}")
         return parsed(RECORD, text, ArchiveRecord)
     except UserError as error:

@@ -81,9 +81,9 @@ def _info(name: str, mode: int, size: int) -> zipfile.ZipInfo:
 class Container:
     """An archive that is open for reading.
 
-    `manifest`: the text of its manifest; `digests`: the SHA-256 of its files, by name. Raises BadArchive where the file
-    is no archive, its manifest is none or names a file that may not have that name, or its entries have more bytes than
-    it has.
+    `manifest`: the text of its manifest; `digests`: the SHA-256 of the files that it names, by name; `sizes`: their
+    bytes, of those that are there. Raises BadArchive where the file is no archive, its manifest is none or names a file
+    that may not have that name, or its files have more bytes than it has.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -99,17 +99,17 @@ class Container:
             raise BadArchive(f"{MANIFEST}: {manifest.file_size:,} bytes are more than are read")
         self.manifest = b"".join(self._pieces(manifest, ""))
         self.digests = _parsed(self.manifest)
-        if sum(each.size for each in self.entries()) > size:
+        there = (name for name in self.digests if name in self._zip.NameToInfo)
+        self.sizes = {name: self._info(name).file_size for name in there}
+        if sum(self.sizes.values()) > size:
             raise BadArchive(f"its files have more bytes than the {size:,} of the archive")
 
     def entries(self) -> Iterator[Entry]:
         """The files that the manifest names, in its order."""
         for name, digest in self.digests.items():
-            if name not in self._zip.NameToInfo:
-                yield Entry(name, 0, _absent(name))
-            else:
-                info = self._info(name)
-                yield Entry(name, info.file_size, self._pieces(info, digest))
+            is_there = name in self.sizes
+            content = self._pieces(self._info(name), digest) if is_there else _absent(name)
+            yield Entry(name, self.sizes.get(name, 0), content)
 
     def _info(self, name: str) -> zipfile.ZipInfo:
         info = self._zip.NameToInfo[name]
