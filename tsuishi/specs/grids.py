@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -94,7 +95,9 @@ def _grids(name: str, text: str) -> Iterable[Grid]:
     kind, begin = PurePosixPath(name).suffix.lower(), text.lstrip()[:1]
     if kind in (".json", ".jsonl", ".ndjson") or (kind not in (".csv", ".tsv", ".md") and begin in ("{", "[")):
         value = _json(text)
-        return list(_of_json(value)) or _of_json([value])
+        tables = _of_json(value)  # one after the other: `grids` stops at the first that is too much
+        first = next(tables, None)
+        return _of_json([value]) if first is None else chain([first], tables)
     is_html = kind in (".html", ".htm") or (begin == "<" and kind not in (".csv", ".tsv", ".md"))
     is_markdown = kind in (".md", ".markdown") or "|--" in text or "| --" in text or "|:-" in text
     if (is_html or is_markdown) and len(text) > MOST_OF_PAGE:
