@@ -389,9 +389,9 @@ def test_every_size_is_shown_only_where_every_size_has_a_number() -> None:
     assert (whole.p_hold < 1e-6, whole.absent) == (True, ())
     failed = outcome(EVERY_BATCH, batches(64, 128, 256, failed=(256,)), True)
     assert (failed.p_hold, failed.p_direction) == (1.0, 1.0)
-    assert [(absent.axes["batch_size"], absent.statuses) for absent in failed.absent] == [(256, ("failed",) * 3)]
+    assert [(absent.selection["batch_size"], absent.statuses) for absent in failed.absent] == [(256, ("failed",) * 3)]
     untried = outcome(EVERY_BATCH, batches(64, 128), True)
-    assert {absent.axes["batch_size"] for absent in untried.absent} == {256}
+    assert {absent.selection["batch_size"] for absent in untried.absent} == {256}
     assert untried.p_hold == 1.0
 
 

@@ -5,7 +5,7 @@ The words follow from the intervals of the report's family: see conclusions.py.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
@@ -18,18 +18,12 @@ from tsuishi.specs.statuses import MISSING, NO_CASE, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import Decision, Hypothesis, PValues, p_values
+from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement
 
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
 # verdict; an explanation when it has FEWEST_TRIALS; a measurement when it has a trial.
 State = Literal["answered", "open", "cannot be answered"]
-
-
-class NoRatio(NamedTuple):
-    """A cell whose trials have no logarithm of the quantity: `value` is 0 or less, or None where they have no value."""
-
-    cell: MatrixCell
-    value: float | None
 
 
 @dataclass(frozen=True)
@@ -38,9 +32,8 @@ class Answer:
 
     A comparison has the logarithm of a `ratio`, by the trials of its last look; a claim has a `judgement`. `columns`:
     the environments' names in the report. `trials`: the number of trials of the cell with the fewest, for a claim of
-    those with a number. `lacking`: the statuses of cells without a number. `decision`: what the family says of a
-    comparison: that its sides are alike (`holds`), or that they differ (`against`). `no_ratio`: why a comparison has no
-    ratio, whatever its trials.
+    those with a number. `missing`: the cells that bring no number, whatever their trials. `decision`: what the family
+    says of a comparison: that its sides are alike (`holds`), or that they differ (`against`).
     """
 
     run_id: str
@@ -50,9 +43,8 @@ class Answer:
     columns: tuple[str, ...]
     ratio: Contrast | None = None
     judgement: Judgement | None = None
-    lacking: tuple[str, ...] = ()
+    missing: Missing | None = None
     decision: Decision | None = None
-    no_ratio: NoRatio | None = None
 
     def column(self, environment: str) -> str:
         """The name in the report of an environment that the question names."""
@@ -141,26 +133,28 @@ def _undecided(
     columns: dict[str, str],
     statuses: Mapping[tuple[str, str], list[str]],
 ) -> Answer:
-    counts, lacking = _counts(statuses, asked)
+    counts, missing = _counts(statuses, asked)
     fewest = min(counts, default=0)
     named = tuple(columns.get(name, name) for name in asked.environments)
-    begun: State = "cannot be answered" if lacking and not counts else "open"
-    answer = Answer(run_id, asked, begun, fewest, named, lacking=lacking)
+    begun: State = "cannot be answered" if missing and not counts else "open"
+    answer = Answer(run_id, asked, begun, fewest, named, missing=missing)
     if not asked.compares:
         return answer
     tried = [cell for cell in asked.cells if OK in statuses.get((cell.case_id, cell.environment), ())]
-    why = next(_no_ratios(evidence, asked.quantity, columns, tried), None)
-    return replace(answer, ratio=None if why else _ratio(evidence, asked, columns, fewest), no_ratio=why)
+    if why := next(_without_ratios(evidence, asked, columns, tried), None):
+        return replace(answer, missing=why)
+    return replace(answer, ratio=_ratio(evidence, asked, columns, fewest))
 
 
-def _no_ratios(
-    evidence: Evidence, quantity: str, columns: Mapping[str, str], tried: Iterable[MatrixCell]
-) -> Iterator[NoRatio]:
-    """The cells without logarithms of a quantity. tried: cells with a trial that ended well."""
+def _without_ratios(
+    evidence: Evidence, asked: PlannedQuestion, columns: Mapping[str, str], tried: Iterable[MatrixCell]
+) -> Iterator[Missing]:
+    """The cells without logarithms of the quantity. tried: cells with a trial that ended well."""
     for cell in tried:
-        key = cell.case_id, columns.get(cell.environment, ""), quantity
+        key = cell.case_id, columns.get(cell.environment, ""), asked.quantity
         if key not in evidence.terms:
-            yield NoRatio(cell, evidence.without_ratio.get(key))
+            side, axes = "of" if cell in asked.of else "to", evidence.axes[cell.case_id]
+            yield Missing(side, axes, (OK,), (asked.quantity, evidence.without_ratio.get(key)))
 
 
 def _ratio(evidence: Evidence, asked: PlannedQuestion, columns: Mapping[str, str], trials: int) -> Contrast | None:
@@ -180,8 +174,8 @@ def _ratio(evidence: Evidence, asked: PlannedQuestion, columns: Mapping[str, str
     return contrast(weighted)
 
 
-def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: PlannedQuestion) -> tuple[list[int], tuple[str, ...]]:
-    """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok.
+def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: PlannedQuestion) -> tuple[list[int], Missing | None]:
+    """The number of ok trials of each cell; and the cells whose trials are all not ok, if any.
 
     Claims are judged without these cells, which are not counted then.
     """
@@ -192,7 +186,7 @@ def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: PlannedQuestio
         lacking |= of_no_number
         if not (asked.claim and of_no_number):
             counts.append(of_cell.count(OK))
-    return counts, tuple(sorted(lacking))
+    return counts, Missing("", {}, tuple(sorted(lacking))) if lacking else None
 
 
 def _judgement(judgements: Sequence[Judgement], answer: Answer) -> Judgement | None:
@@ -206,10 +200,11 @@ def _cannot_be_judged(answer: Answer, judgement: Judgement | None) -> bool:
 
     Cases that the machine has not are no such cases, unless nothing is left to compare without them.
     """
-    if answer.state == "cannot be answered" or {*answer.lacking} - {*NO_CASE}:
+    statuses = answer.missing.statuses if answer.missing else ()
+    if answer.state == "cannot be answered" or {*statuses} - {*NO_CASE}:
         return True
     is_tried = answer.trials >= answer.asked.first_look
-    return bool(answer.lacking) and is_tried and judgement is not None and judgement.verdict == "not tested"
+    return bool(statuses) and is_tried and judgement is not None and judgement.verdict == "not tested"
 
 
 def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
@@ -217,7 +212,7 @@ def _state(answer: Answer, decision: Decision | None, judgement: Judgement | Non
         if judgement and judgement.verdict in DECIDED:
             return "answered"
         return "cannot be answered" if _cannot_be_judged(answer, judgement) else "open"
-    if answer.lacking or answer.no_ratio:
+    if answer.missing:
         return "cannot be answered"
     if answer.asked.compares:
         return "answered" if decision and (decision.holds or decision.against) else "open"

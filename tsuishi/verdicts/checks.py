@@ -7,38 +7,19 @@ neither for nor against a claim (docs/method.md, "Claims and verdicts").
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from tsuishi.estimates.intervals import CONFIDENCE, Contrast, Region
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Bounds, Check, Verdict
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
-from tsuishi.specs.statuses import OK, OUT_OF_MEMORY, STATUSES, UNSUPPORTED
+from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.family import Decision, Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
 from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, less_axes, slopes
-
-
-class Absent(NamedTuple):
-    """A case, or a part of its axes, without a number. `statuses`: of its trials; empty where nothing was tried.
-
-    `without_ratio`: as in Missing.
-    """
-
-    axes: Mapping[str, Any]
-    statuses: tuple[str, ...] = ()
-    without_ratio: tuple[str, float] | None = None
-
-    @property
-    def is_too_large(self) -> bool:
-        """Whether every trial ran out of memory: on this machine there is no such case, for claims about other things.
-
-        All other cases without a number might be the exception to a claim.
-        """
-        return {*self.statuses} == {OUT_OF_MEMORY}
 
 
 @dataclass(frozen=True)
@@ -63,7 +44,7 @@ class CheckResult:
     cases: int = 0
     trials: int = 0
     statuses: tuple[str, ...] = ()
-    absent: tuple[Absent, ...] = ()
+    absent: tuple[Missing, ...] = ()
     counted: int = 0
 
     def shown(self, value: float) -> float:
@@ -113,7 +94,7 @@ def _elements(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
     return comparisons(check, findings)
 
 
-def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
+def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Missing]:
     """The cases of a check without a number: cases whose trials all failed, and untried sizes (batches, devices).
 
     A case that an environment does not support is no case there. A check that says how many comparisons it needs
@@ -125,13 +106,13 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
         selected = on_side(findings, check, side)
         for finding in selected:
             if not {*finding.statuses} & {OK, UNSUPPORTED}:
-                yield Absent(finding.axes, finding.statuses)
+                yield Missing("", finding.axes, finding.statuses)
             elif check.takes_logarithms and quantity in finding.without_ratio:
-                yield Absent(finding.axes, finding.statuses, (quantity, finding.without_ratio[quantity]))
+                yield Missing("", finding.axes, finding.statuses, (quantity, finding.without_ratio[quantity]))
         for axis, values in {**check.case, **side}.items():
             if check.every == "all" and check.fewest == 1 and len(values) > 1 and axis != check.along:
                 there = {finding.axes.get(axis) for finding in selected}
-                yield from (Absent({axis: size}) for size in values if isinstance(size, int) and size not in there)
+                yield from (Missing("", {axis: size}) for size in values if isinstance(size, int) and size not in there)
 
 
 def taking_part(check: Check, findings: Sequence[Finding]) -> list[Finding]:

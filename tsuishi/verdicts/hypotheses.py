@@ -10,6 +10,7 @@ from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.specs.claims import Check
 from tsuishi.specs.selections import OF_ENVIRONMENTS
+from tsuishi.specs.statuses import OUT_OF_MEMORY
 from tsuishi.verdicts.findings import Finding, on_side
 
 # The series, axes and quantity of a term.
@@ -42,17 +43,26 @@ class Element:
 
 
 class Missing(NamedTuple):
-    """Why a check has no result.
+    """Cases without a number that a comparison needs, and why they have none.
 
-    `side`: "of" or "to" where no finding of that side has the quantity, "both" where too few pairs match, "along" where
-    there are too few points along the axis. `statuses`: the statuses of the side's findings. `without_ratio`: the
-    quantity, and the value of 0 or less, for which the side has no logarithm.
+    `side`: "of" or "to" where no case of that side has a number, "both" where too few pairs match, "along" where there
+    are too few points along the axis; empty for a case that is missing beside others of its side. `selection`: the
+    axes of the cases, or some of them. `statuses`: of their trials; empty where nothing was tried. `without_ratio`:
+    the quantity, and the value of 0 or less, which has no logarithm; None where trials that ended well have no value.
     """
 
     side: str
     selection: Mapping[str, Any]
     statuses: tuple[str, ...] = ()
-    without_ratio: tuple[str, float] | None = None
+    without_ratio: tuple[str, float | None] | None = None
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether every trial ran out of memory: on this machine there is no such case, for claims about other things.
+
+        All other cases without a number might be the exception to a claim.
+        """
+        return {*self.statuses} == {OUT_OF_MEMORY}
 
 
 def averaged(check: Check, elements: Sequence[Element]) -> list[Element]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, with_config
 
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.language import in_language, mark, t
+from tsuishi.base.language import in_language, in_words, mark, t
 from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
@@ -20,6 +20,7 @@ from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+from tsuishi.verdicts.hypotheses import Missing
 
 NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")
@@ -172,8 +173,11 @@ def label(quantity: str) -> str:
     return in_language(vocabulary_in_use().quantity(quantity).label)
 
 
-def no_ratio_text(quantity: str, value: float | None) -> str:
-    """Why there is no ratio: a value of 0 or less, or (None) no value in trials that ended well."""
+def no_number_text(missing: Missing) -> str:
+    """Why cases have no number that can be compared; empty where nothing was tried."""
+    if not missing.without_ratio:
+        return in_words(map(status_text, sorted({*missing.statuses})))
+    quantity, value = missing.without_ratio
     if value is None:
         return t("no trial has the number “{what}”", what=label(quantity))
     unit = unit_of(quantity)

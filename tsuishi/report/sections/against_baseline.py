@@ -19,7 +19,7 @@ from tsuishi.report.parts.wording import (
     amount,
     case_text,
     label,
-    no_ratio_text,
+    no_number_text,
     ratio_text,
     status_text,
     text_cell,
@@ -31,6 +31,7 @@ from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
 from tsuishi.verdicts.family import BASELINE
+from tsuishi.verdicts.hypotheses import Missing
 
 TABLES: Tables = {
     "baseline": (
@@ -181,18 +182,19 @@ class AgainstBaseline:
             if its is None:
                 yield case_id, column, _other_environment(baseline.unmatched.get(column, ()))
             else:
-                why = self._no_ratio(case_id, column) or self._no_ratio(case_id, its, then=True)
+                why = self._without_ratio(case_id, column) or self._without_ratio(case_id, its, then=True)
                 yield case_id, column, why or _why(theirs.get((case_id, its), ()), ours[case_id, column])
         named = {its: column for column, its in baseline.columns.items()} | {its: its for its in baseline.only_then}
         for case_id, its in theirs:
             if its in named and (case_id, named[its]) not in ours:
                 yield case_id, named[its], t("only in the baseline")
 
-    def _no_ratio(self, case_id: str, column: str, then: bool = False) -> str:
+    def _without_ratio(self, case_id: str, column: str, then: bool = False) -> str:
         """The first time or rate of 0 or less of a case, if it has any. then: in the baseline."""
         evidence = self._baseline.earlier if then else self._baseline.evidence
-        keys = [key for key in evidence.without_ratio if key[:2] == (case_id, column) and is_pace(key[2])]
-        return no_ratio_text(keys[0][2], evidence.without_ratio[keys[0]]) if keys else ""
+        every = ((key, least) for key, least in evidence.without_ratio.items() if key[:2] == (case_id, column))
+        found = next(((quantity, least) for (*_, quantity), least in every if is_pace(quantity)), None)
+        return no_number_text(Missing("", {}, (OK,), found)) if found else ""
 
     def _row(self, pace: Pace) -> dict[str, Any]:
         case_id, column, quantity = pace.place

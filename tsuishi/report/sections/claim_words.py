@@ -11,7 +11,7 @@ from tsuishi.report.parts.wording import (
     case_text,
     digits,
     label,
-    no_ratio_text,
+    no_number_text,
     status_text,
     unit_of,
     vocabulary_in_use,
@@ -20,7 +20,7 @@ from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import Bounds, Check, Claim
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK
-from tsuishi.verdicts.checks import Absent, CheckResult
+from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement
 
@@ -175,7 +175,7 @@ def sentence(judgement: Judgement) -> str:
 
 def _too_large_text(outcomes: Iterable[CheckResult]) -> str:
     """The cases that ran out of memory, and are none of the claim here; empty where there are none."""
-    cases = [selection_text(absent.axes) for each in outcomes for absent in each.absent if absent.is_too_large]
+    cases = [selection_text(absent.selection) for each in outcomes for absent in each.absent if absent.is_too_large]
     return t("Without cases that ran out of memory: {cases}.", cases="; ".join(dict.fromkeys(cases))) if cases else ""
 
 
@@ -211,12 +211,10 @@ def _explained(outcome: CheckResult, level: float) -> str:
     return t("{what}: {found}, partly {hold} and partly not.", **fields)
 
 
-def _absent_text(absent: Absent) -> str:
+def _absent_text(absent: Missing) -> str:
     """A case without a number, and why."""
-    why = in_words(map(status_text, sorted(set(absent.statuses)))) or t("not measured")
-    if absent.without_ratio:
-        why = no_ratio_text(*absent.without_ratio)
-    return t("{case} ({why})", case=selection_text(absent.axes), why=why)
+    why = no_number_text(absent) or t("not measured")
+    return t("{case} ({why})", case=selection_text(absent.selection), why=why)
 
 
 def takes(judgement: Judgement) -> str:
@@ -288,10 +286,8 @@ def _scope_text(claim: Claim) -> str:
 
 def _missing_text(missing: Missing) -> str:
     cases = selection_text(missing.selection)
-    if missing.without_ratio:
-        return t("{case}: {why}.", case=cases, why=no_ratio_text(*missing.without_ratio))
-    if missing.statuses and set(missing.statuses) != {OK}:
-        return t("{cases}: {statuses}.", cases=cases, statuses=in_words(map(status_text, missing.statuses)))
+    if missing.statuses != (OK,) and (why := no_number_text(missing)):
+        return t("{case}: {why}.", case=cases, why=why)
     if missing.side in ("both", "along"):
         return t("Too few cases that can be compared: {cases}.", cases=cases)
     return t("Not measured: {cases}. It takes a larger profile, another environment, or other hardware.", cases=cases)

@@ -18,8 +18,7 @@ from tsuishi.report.parts.wording import (
     digits,
     end_text,
     label,
-    no_ratio_text,
-    status_text,
+    no_number_text,
     text_cell,
     unit_of,
     vocabulary_in_use,
@@ -111,10 +110,11 @@ class Questions:
 
     def words(self, answer: Answer) -> str:
         """The answer in a sentence or two."""
-        if answer.no_ratio:
-            return self._without_ratio(answer)
-        if answer.lacking and answer.state == "cannot be answered":
-            return t("a case of this question is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
+        if answer.missing and answer.state == "cannot be answered":
+            why = no_number_text(answer.missing)
+            if answer.missing.without_ratio:
+                return t("{side}: {why}", side=self.sides(answer)[answer.missing.side == "to"], why=why)
+            return t("a case of this question is {statuses}", statuses=why)
         if answer.asked.compares:
             return self._compared(answer)
         if answer.asked.claim:
@@ -169,13 +169,6 @@ class Questions:
         others = self._evidence.of_others
         places = ((cell.case_id, answer.column(cell.environment)) for cell in answer.asked.cells)
         return max((others.get(place, 0.0) for place in places), default=0.0)
-
-    def _without_ratio(self, answer: Answer) -> str:
-        """Which side has no ratio, and why."""
-        assert answer.no_ratio
-        cell, value = answer.no_ratio
-        side = self.sides(answer)[0 if cell in answer.asked.of else 1]
-        return t("{side}: {why}", side=side, why=no_ratio_text(answer.asked.quantity, value))
 
     def sides(self, answer: Answer) -> tuple[str, str]:
         """The names of the two sides: their environments, or the axes in which their cases differ."""
