@@ -46,6 +46,11 @@ class Answer:
     missing: Missing | None = None
     decision: Decision | None = None
 
+    @property
+    def level(self) -> float:
+        """The interval of confidence 1 - level decides; 0 before the first look."""
+        return self.decision.level if self.decision else 0.0
+
     def column(self, environment: str) -> str:
         """The name in the report of an environment that the question names."""
         return dict(zip(self.asked.environments, self.columns, strict=True)).get(environment, environment)

@@ -60,6 +60,21 @@ def test_a_comparison_whose_interval_holds_1_is_open(tmp_path: Path) -> None:
     )
 
 
+def test_an_interval_that_says_nothing_is_not_printed(tmp_path: Path) -> None:
+    """A report said: 1.11 times, interval 0.0720 to 17.1; 3 trials find a difference of 6,121 times."""
+    found = compared(tmp_path, (0.1, 1.0, 9.0), (4.0, 0.3, 0.9))
+    said = found.words(found.answers[0])
+    assert said == "step, mean of tf1.13-cpu is 1.06 times that of torch2-cpu (open: its trials scatter too much)"
+
+
+def test_words_and_headline_have_the_larger_side_first(tmp_path: Path) -> None:
+    found = compared(tmp_path, (1.0, 1.02, 0.98), (0.5, 0.51, 0.49))
+    both = found.compared(found.answers[0])
+    assert found.words(found.answers[0]).startswith("step, mean of torch2-cpu is 2.00 times that of tf1.13-cpu")
+    assert both.headline() == "tf1.13-cpu is at least 1.76 times as fast as torch2-cpu"
+    assert both.ratio.low and both.ratio.low > 1.76
+
+
 def test_single_trials_show_a_ratio_and_decide_nothing(tmp_path: Path) -> None:
     found = compared(tmp_path, (0.5,), (1.0,))
     assert found.answers[0].state == "open"
@@ -95,7 +110,7 @@ def test_cases_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
     of, to = add_steps(run, 16, TF, 1.0, 1.0, 1.01), add_steps(run, 32, TF, 2.0, 2.0, 2.02)
     run.run["questions"] = [question("batches", [of], [to])]
     found = questions(run)
-    assert "batch 16 is 0.500 times that of batch 32" in found.words(found.answers[0])
+    assert "batch 32 is 2.00 times that of batch 16" in found.words(found.answers[0])
 
 
 def test_what_readers_are_spared_is_named_where_it_alone_tells_two_cases_apart(tmp_path: Path) -> None:
@@ -103,7 +118,7 @@ def test_what_readers_are_spared_is_named_where_it_alone_tells_two_cases_apart(t
     of, to = add_steps(run, 16, TF, 1.0, execution="compiled"), add_steps(run, 16, TF, 2.0, execution="native")
     run.run["questions"] = [question("compiled", [of], [to])]
     found = questions(run)
-    assert "compiled is 0.500 times that of native" in found.words(found.answers[0])
+    assert "native is 2.00 times that of compiled" in found.words(found.answers[0])
 
 
 def test_a_case_that_brings_no_number_answers_nothing_and_says_why(tmp_path: Path) -> None:

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.contrasts import ratio
-from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.estimates.ratios import Ratio, as_ratio
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
 from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
-from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import (
     Candidate,
@@ -40,12 +39,8 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
             topic = t(
                 "{question}, {environment}", question=questions.title(answer.asked), environment=answer.columns[0]
             )
-            is_decided = bool(answer.decision and answer.decision.level)
-            asked[answer.asked.suite, answer.columns[0]] = (
-                topic,
-                answer.asked.id,
-                _rank(answer) if is_decided else Rank.SEEN,
-            )
+            rank = _rank(answer) if answer.level else Rank.SEEN
+            asked[answer.asked.suite, answer.columns[0]] = (topic, answer.asked.id, rank)
         elif answer.asked.compares and answer.state == "answered":
             yield _compared(evidence, questions, answer)
     for suite in evidence.suites:
@@ -63,7 +58,7 @@ def decided_answers(evidence: Evidence, questions: Questions, explanations: Expl
             text = _title(questions, answer)
         elif answer.state == "answered" and answer.asked.kind == "explanation":
             found = explanations.of(answer.asked.suite).headline(answer.columns[0])
-            text = found.title if found and found.sure and answer.decision and answer.decision.level else ""
+            text = found.title if found and found.sure and answer.level else ""
         else:
             text = questions.words(answer) if answer.state == "answered" and answer.asked.claim else ""
         if text:
@@ -100,57 +95,35 @@ def _rank(answer: Answer) -> Rank:
 
 def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candidate:
     """A comparison that the family decided: its sides differ at least so much, or are alike."""
-    assert answer.ratio
-    assert answer.decision
-    of, to = questions.sides(answer)
-    quantity = answer.asked.quantity
-    found, near = _interval(answer)
-    title = _title(questions, answer)
-    cells = answer.asked.of, answer.asked.to
-    values = _amounts(evidence, answer, cells, (of, to))
+    both, cells, is_alike = questions.compared(answer), (answer.asked.of, answer.asked.to), _is_alike(answer)
+    values = _amounts(evidence, answer, cells, questions.sides(answer))
     text = prose(
         [
-            t("{what}: {values}.", what=capital(label(quantity)), values=values) if values else "",
-            t("Ratio {ratio}.", ratio=ratio_text(found)),
-            "" if answer.decision.against else capital(t("{words}.", words=alike_by(look_at(answer.trials)))),
+            t("{what}: {values}.", what=capital(label(both.quantity)), values=values) if values else "",
+            t("Ratio {ratio}.", ratio=ratio_text(both.ratio)),
+            capital(t("{words}.", words=alike_by(look_at(answer.trials)))) if is_alike else "",
         ]
     )
     topic = questions.title(answer.asked)
-    chart = _chart(evidence, answer, (of, to), topic)
+    chart = _chart(evidence, answer, questions.sides(answer), topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
     measured = {(cell.case_id, answer.column(cell.environment)) for side in cells for cell in side}
     sure = marked_as_simulated(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
-    item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
-    return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
+    item = Highlight(topic, _title(questions, answer), text, "certain", sure, f"suite-{suite}", chart)
+    return Candidate(_rank(answer), 0.0 if is_alike else math.log(both.nearest), item)
 
 
-def _interval(answer: Answer) -> tuple[Ratio, float]:
-    """The ratio of a comparison that is decided, and the near end of its interval as a number of times."""
-    assert answer.ratio
-    assert answer.decision
-    found = as_ratio(answer.ratio, answer.decision.level)
-    return found, 1.0 if found.low is None or found.high is None else max(found.low, 1 / found.high)
+def _is_alike(answer: Answer) -> bool:
+    """Whether the family says of a comparison that is decided that its sides are alike."""
+    return not (answer.decision and answer.decision.against)
 
 
 def _title(questions: Questions, answer: Answer) -> str:
     """The finding of a comparison that is decided."""
-    assert answer.ratio
-    assert answer.decision
     of, to = questions.sides(answer)
-    if answer.decision.against:
-        return _difference(answer.ratio, answer.asked.quantity, _interval(answer)[1], of, to)
-    return t("{of} and {to} are alike: their usual trials differ by less than a tenth", of=of, to=to)
-
-
-def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: str) -> str:
-    """Which side has less or more, by the near end of the interval."""
-    more, less = (of, to) if logarithm.value > 0 else (to, of)
-    if unit_of(quantity) == "s":
-        return t("{fast} is at least {times} as fast as {slow}", fast=less, slow=more, times=at_least(near))
-    return t(
-        "{more} reaches at least {times} the {what} of {less}",
-        what=label(quantity), more=more, less=less, times=at_least(near),
-    )  # fmt: skip
+    if _is_alike(answer):
+        return t("{of} and {to} are alike: their usual trials differ by less than a tenth", of=of, to=to)
+    return questions.compared(answer).headline()
 
 
 Cells = tuple[tuple[MatrixCell, ...], tuple[MatrixCell, ...]]

@@ -14,9 +14,9 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
-from tsuishi.report.parts.compared_times import times
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.ranking import Candidate, Rank, marked_as_simulated, seen
+from tsuishi.report.parts.two_sides import two_sides
 from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
@@ -76,10 +76,7 @@ def _is_seen(logarithm: Contrast) -> bool:
 
 
 def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: int) -> Highlight:
-    faster = (logarithm.value > 0) == matchup.rate
-    fast, slow = (environment, matchup.reference) if faster else (matchup.reference, environment)
-    factor = times(math.exp(abs(logarithm.value)))
-    title = t("{fast} was {times} as fast as {slow}", fast=fast, slow=slow, times=factor)
+    title = two_sides((environment, matchup.reference), logarithm, matchup.quantity).seen(matchup.rate)
     suite, protocol = matchup.comparison.suite, matchup.comparison.protocol
     topic = t("{suite}, {protocol}: {quantity}", suite=suite, protocol=protocol, quantity=label(matchup.quantity))
     text = t("The mean over all cases that both have: {count}.", count=cases)

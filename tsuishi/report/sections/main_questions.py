@@ -11,12 +11,12 @@ from tsuishi.report.parts.blocks import Block, Bullets, View
 from tsuishi.report.parts.declarations import FAMILY, Column, Tables, cells
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import alike_by
+from tsuishi.report.parts.two_sides import TwoSides, two_sides
 from tsuishi.report.parts.wording import (
     Table,
     amount,
     case_text,
     digits,
-    end_text,
     label,
     no_number_text,
     text_cell,
@@ -45,6 +45,8 @@ TABLES: Tables = {
         Column("trials", "integer", "of the case with the fewest"),
     )
 }
+# Where trials find only larger differences than this, their number says nothing to a reader.
+_SCATTERED = 10.0
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
@@ -124,45 +126,32 @@ class Questions:
         return self._measured(answer)
 
     def _compared(self, answer: Answer) -> str:
-        asked, logarithm = answer.asked, answer.ratio
-        if logarithm is None:
+        if answer.ratio is None:
             return t("one side was not measured yet")
-        level = answer.decision.level if answer.decision else 0.0
-        ratio, (of, to) = as_ratio(logarithm, level), self.sides(answer)
-        what = label(asked.quantity)
-        if logarithm.error is None and (others := self._beside(answer)):
+        both, error = self.compared(answer), answer.ratio.error
+        if error is None and (others := self._beside(answer)):
             return t(
                 "no ratio: other programs took up to {percent} % of the cores beside its trials, and single trials "
                 "then differ by chance",
                 percent=round(others),
             )
-        if ratio.low is None or ratio.high is None:
-            comparison = t(
-                "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=digits(ratio.value)
-            )
-            apart = logarithm.error == math.inf
+        if both.ratio.low is None:
+            apart = error == math.inf
             why = t("(no interval: measured in different sessions)") if apart else t("(no interval: a single trial)")
-            return prose([comparison, why])
-        comparison = t(
-            "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
-            what=what, of=of, to=to, ratio=digits(ratio.value), low=end_text(ratio.low), high=end_text(ratio.high),
-        )  # fmt: skip
-        if answer.trials < FEWEST_TRIALS:
-            return prose([comparison, t("(too few trials for a verdict)")])
-        if answer.decision and answer.decision.holds:
-            return prose(
-                [
-                    comparison,
-                    t("(usual trials differ by less than a tenth; {but})", but=alike_by(look_at(answer.trials))),
-                ]
-            )
-        if answer.state == "open" and level:
-            found = t(
-                "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",
-                trials=look_at(answer.trials), ratio=digits(math.exp(logarithm.detectable(level))),
-            )  # fmt: skip
-            return prose([comparison, found])
-        return comparison
+        elif answer.trials < FEWEST_TRIALS:
+            why = t("(too few trials for a verdict)")
+        elif answer.decision and answer.decision.holds:
+            why = t("(usual trials differ by less than a tenth; {but})", but=alike_by(look_at(answer.trials)))
+        elif answer.state == "open" and both.level:
+            why = _why_open(answer.ratio.detectable(both.level), look_at(answer.trials))
+        else:
+            why = ""
+        return prose([both.words(), why])
+
+    def compared(self, answer: Answer) -> TwoSides:
+        """The sides of a comparison that has a ratio, with the interval that decides."""
+        assert answer.ratio
+        return two_sides(self.sides(answer), answer.ratio, answer.asked.quantity, answer.level)
 
     def _beside(self, answer: Answer) -> float:
         """The largest share of the cores that other programs took beside a trial of a comparison, in percent; or 0."""
@@ -210,10 +199,20 @@ class Questions:
         row |= {"title": self.title(answer.asked), "answer": self.words(answer), "ratio": None}
         if answer.ratio:
             row |= dict(zip(("ratio", "low", "high"), as_ratio(answer.ratio), strict=True))
-            if level := answer.decision.level if answer.decision else 0.0:
-                family = as_ratio(answer.ratio, level)
-                row |= {"level": level, "family_low": family.low, "family_high": family.high}
+            if answer.level:
+                family = as_ratio(answer.ratio, answer.level)
+                row |= {"level": answer.level, "family_low": family.low, "family_high": family.high}
         return row
+
+
+def _why_open(detectable: float, trials: int) -> str:
+    """How large a difference must be to be found by so many trials with this scatter. detectable: its logarithm."""
+    if detectable > math.log(_SCATTERED):
+        return t("(open: its trials scatter too much)")
+    return t(
+        "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",
+        trials=trials, ratio=digits(math.exp(detectable)),
+    )  # fmt: skip
 
 
 def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
