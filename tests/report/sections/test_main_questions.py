@@ -72,7 +72,8 @@ def test_words_and_headline_have_the_larger_side_first(tmp_path: Path) -> None:
     both = found.compared(found.answers[0])
     assert found.words(found.answers[0]).startswith("step, mean of torch2-cpu is 2.00 times that of tf1.13-cpu")
     assert both.headline() == "tf1.13-cpu is at least 1.76 times as fast as torch2-cpu"
-    assert both.ratio.low and both.ratio.low > 1.76
+    assert both.ratio.low is not None
+    assert both.ratio.low > 1.76
 
 
 def test_single_trials_show_a_ratio_and_decide_nothing(tmp_path: Path) -> None:
