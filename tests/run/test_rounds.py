@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -79,15 +80,8 @@ class Bench:
         repetitions: int | None = None,
         open_suite: Callable[[], str] = lambda: "",
     ) -> Rounds:
-        def planned(questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
-            self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
-
         tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
-        return Rounds(
-            tally, self.first, asked, others, 0, lambda: self.left_s, planned,
-            lambda question: self.decided.append((question.title["en"], len(self.done))),
-            lambda question, price_s: self.dropped.append((question.title["en"], price_s)), repetitions, open_suite,
-        )  # fmt: skip
+        return Rounds(tally, self.first, asked, others, 0, BenchCall(self, open_suite), repetitions)
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
         """Measure until there is nothing more, or so many trials; how many trials each cell got."""
@@ -123,6 +117,29 @@ class Bench:
         trial_folders.commit(partial, record)
         self.left_s -= self.took[cell]
         self.done.append(str(trial.id))
+
+
+@dataclass
+class BenchCall:
+    """A call that notes what rounds tell it, by the titles of questions."""
+
+    bench: Bench
+    suite: Callable[[], str]
+
+    def left_for_trials_s(self, spent_s: float) -> float:
+        return self.bench.left_s
+
+    def open_suite(self) -> str:
+        return self.suite()
+
+    def planned(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
+        self.bench.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
+
+    def decided(self, question: PlannedQuestion) -> None:
+        self.bench.decided.append((question.title["en"], len(self.bench.done)))
+
+    def dropped(self, question: PlannedQuestion, price_s: float) -> None:
+        self.bench.dropped.append((question.title["en"], price_s))
 
 
 def test_a_clear_difference_is_left_after_three_trials(tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """Enters an environment: starts run.py, the program of all workloads, in it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import toml
 from tsuishi.base.processes import Process
 from tsuishi.engines import sandbox
-from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
-from tsuishi.machine.gpus import Gpu
+from tsuishi.engines.interface import Built, Launch, Starter
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import ANY, Environment
 
@@ -54,40 +53,18 @@ class Ready:
 
 
 def start_workload(
-    starter: Starter,
-    built: Built,
-    workloads: Path,
-    argument: Mapping[str, Any],
-    *,
-    name: str,
-    labels: Mapping[str, str],
-    seconds: float,
-    gpus: Sequence[Gpu] = (),
-    memory_bytes: int | None = None,
-    pids: int = ResourceLimits.pids,
-    mounts: Mapping[Path, str] | None = None,
-    launcher: Sequence[str] = (),
-    network: Mapping[str, str] | None = None,
+    starter: Starter, built: Built, workloads: Path, argument: Mapping[str, Any], launch: Launch
 ) -> Process:
-    """Start run.py of the folder `workloads` with this argument; see `Launch` and `ResourceLimits` for the others.
+    """Start run.py of the folder `workloads` with this argument, and with the number of its GPUs.
 
-    `mounts`: files and folders that it may read beside the workloads. `launcher`: the arguments of Python that start
-    several processes of run.py. The workload gets the number of its GPUs. Raises OSError or UserError where it
-    cannot be started, EngineLost where the engine does not answer.
+    launch: its arguments, if any, make Python start several processes of run.py; its mounts are further folders for
+    run.py to read. Raises OSError or UserError where it cannot be started, EngineLost where the engine does not answer.
     """
-    given = {"gpus": len(gpus)} if gpus else {}
-    script = f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}"
-    return starter.start(
-        built,
-        Launch(
-            arguments=("-u", *launcher, script, toml.canonical_json({**argument, **given})),
-            mounts={workloads: WORKLOADS_INSIDE, **(mounts or {})},
-            name=name,
-            labels=labels,
-            limits=ResourceLimits(memory_bytes, pids, tuple(gpus), seconds),
-            network=network,
-        ),
-    )
+    gpus = len(launch.limits.gpus)
+    text = toml.canonical_json({**argument, **({"gpus": gpus} if gpus else {})})
+    arguments = ("-u", *launch.arguments, f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}", text)
+    mounts = {workloads: WORKLOADS_INSIDE, **launch.mounts}
+    return starter.start(built, replace(launch, arguments=arguments, mounts=mounts))
 
 
 def why_it_failed(failure: "Failed", starter: Starter) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from tsuishi.base import threads
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.engines.interface import Built, Starter
+from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
 from tsuishi.environments.entry import framework_of, start_workload, why_it_failed
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
@@ -28,7 +28,7 @@ def ask(
 ) -> tuple[Transcript, str]:
     """The transcript of the experiment, and the reason of its failure; the reason is empty where it finished.
 
-    The experiment gets the framework of the environment, too. mounts: as in `start_workload`. on_log: gets all other
+    The experiment gets the framework of the environment, too. mounts: as in `Launch`. on_log: gets all other
     output, piece by piece.
     """
     started, transcript = time.monotonic(), Transcript()
@@ -37,11 +37,13 @@ def ask(
         built,
         checkout.workloads,
         {"experiment": experiment, "framework": framework_of(built.environment), **argument},
-        name=f"tsuishi-{experiment}-{built.environment.name}-{time.time_ns()}",
-        labels={experiment: built.environment.name},
-        seconds=timeout_s,
-        gpus=gpus,
-        mounts=mounts,
+        Launch(
+            arguments=(),
+            mounts=mounts or {},
+            name=f"tsuishi-{experiment}-{built.environment.name}-{time.time_ns()}",
+            labels={experiment: built.environment.name},
+            limits=ResourceLimits(gpus=gpus, seconds=timeout_s),
+        ),
     )
     try:
         with threads.closing(process.stop):

@@ -3,10 +3,10 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
@@ -34,37 +34,35 @@ from tsuishi.specs.trial_id import TrialId
 
 
 @dataclass
-class _Told:
-    """What rounds tell while they go on, for the plan and for the user. `progress`: from the first trial on."""
+class _CallOfRounds:
+    """The call that measures rounds of a run, as they see it: see MeasuringCall."""
 
     session: Session
     run: RunDirectory
     ledger: Ledger
-    progress: RunProgress | None = None
+    progress: RunProgress
     # The questions whose answers were said.
     _said: set[str] = field(default_factory=set)
 
+    def left_for_trials_s(self, spent_s: float) -> float:
+        return self.session.left_for_trials_s(spent_s)
+
+    def open_suite(self) -> str:
+        return self.session.open_suite(self.run.path)
+
     def planned(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
-        """Questions and trials that are added to the plan."""
-        added = self.ledger.add(questions, trials)
-        if self.progress:
-            self.progress.more(added)
+        self.progress.more(self.ledger.add(questions, trials))
 
     def decided(self, question: PlannedQuestion) -> None:
-        """A question has reached a look: its answer, and those of others that are new, are said."""
+        """Say its answer, and those of others that are new."""
         with suppress(UserError):  # a report says which trial has no numbers
             for name, sentence in self.session.decided(self.run.path).items():
                 if name not in self._said:
-                    self._say(f"{duration(self.session.clock.spent_s)}: {sentence}")
+                    self.progress.waits(f"{duration(self.session.clock.spent_s)}: {sentence}")
                 self._said.add(name)
 
     def dropped(self, question: PlannedQuestion, price_s: float) -> None:
-        """A main question fits no longer."""
-        self._say(f"no time is left for {brief(question)}: about {duration(price_s)}")
-
-    def _say(self, text: str) -> None:
-        if self.progress:
-            self.progress.waits(text)
+        self.progress.waits(f"no time is left for {brief(question)}: about {duration(price_s)}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,8 @@ class Measuring:
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
         self._heat(ledger, left)
-        self._measure(planned, left, lambda progress: [left], ledger)
+        with self._progress(len(planned), left, ledger) as progress:
+            self._measure(planned, [left], progress, ledger)
         if any(trial.id.repetition > 1 for trial in planned):
             with suppress(UserError):  # a report says which trial has no numbers
                 self._learn_scatter(Tally(self.run, self.session.words, sources=self._sources))
@@ -110,23 +109,17 @@ class Measuring:
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
-        told = _Told(session, self.run, ledger)
-        open_suite = partial(session.open_suite, self.run.path)
-        rounds = Rounds(
-            *(tally, matrix.first, asked, others, self.run.run().seed),
-            lambda: session.left_for_trials_s(rounds.spent_s),
-            *(told.planned, told.decided, told.dropped, session.choice.repetitions, open_suite),
-        )
-
-        def batches(progress: RunProgress) -> Iterable[Iterable[PlannedTrial]]:
-            told.progress = progress
-            return [rounds] if self.executor.is_local else rounds.batches(session.left_s)
-
         try:
-            self._measure(planned, left, batches, ledger)
+            with self._progress(len(planned), left, ledger) as progress:
+                call = _CallOfRounds(session, self.run, ledger, progress)
+                repetitions = session.choice.repetitions
+                rounds = Rounds(tally, matrix.first, asked, others, self.run.run().seed, call, repetitions)
+                batches = [rounds] if self.executor.is_local else rounds.batches(session.left_s)
+                try:
+                    self._measure(planned, batches, progress, ledger)
+                finally:
+                    ledger.end(rounds, session.beside_trials_s)
         finally:
-            if told.progress:
-                ledger.end(rounds, session.beside_trials_s)
             self._learn_scatter(tally)
 
     def rounds(self, chosen: Iterable[Sequence[PlannedTrial]]) -> None:
@@ -134,13 +127,17 @@ class Measuring:
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
 
-        def batches(progress: RunProgress) -> Iterator[Sequence[PlannedTrial]]:
-            for batch in chosen:
-                progress.more(ledger.add((), batch))
-                yield batch
-                self.session.history.keep()
+        with self._progress(0, (), ledger) as progress:
+            self._measure((), self._added(chosen, progress, ledger), progress, ledger)
 
-        self._measure((), (), batches, ledger)
+    def _added(
+        self, chosen: Iterable[Sequence[PlannedTrial]], progress: RunProgress, ledger: Ledger
+    ) -> Iterator[Sequence[PlannedTrial]]:
+        """The rounds, each added to the plan before it is measured."""
+        for batch in chosen:
+            progress.more(ledger.add((), batch))
+            yield batch
+            self.session.history.keep()
 
     def _limits(self) -> str:
         """The time left for trials, in words."""
@@ -176,28 +173,34 @@ class Measuring:
     def _sources(self) -> tuple[Source, ...]:
         return published_sources(self.session)
 
-    def _measure(
-        self,
-        planned: Sequence[PlannedTrial],
-        left: Sequence[PlannedTrial],
-        batches: Callable[[RunProgress], Iterable[Iterable[PlannedTrial]]],
-        ledger: Ledger,
-    ) -> None:
-        """Measure batches of trials, each to its end before the next is asked for. left: trials to measure at least."""
-        session, run, begun = self.session, self.run, time.monotonic()
+    @contextmanager
+    def _progress(self, planned: int, left: Sequence[PlannedTrial], ledger: Ledger) -> Iterator[RunProgress]:
+        """While this block measures, its progress is shown; then what came of it. left: trials to measure at least."""
+        session, begun = self.session, time.monotonic()
         until_s = None if session.clock.within_s is None else lambda: session.clock.left_s
         try:
-            with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
-                given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
-                measured = runner.Runner(run, self.ready, *given, session.data, self.executor, session.left_s)
-                with _not_stopped(progress.waits) if self.executor.is_local else nullcontext():
-                    measured.run(planned, batches(progress))
+            with running(session.screen, left, planned, session.report_s, until_s) as progress:
+                yield progress
             ledger.ended()
         finally:
             session.history.keep()
-        counts = status_counts(run, [entry.id for entry in run.run().plan])
+        counts = status_counts(self.run, [entry.id for entry in self.run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no trial"
-        session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
+        session.screen.say(f"run {self.run.id}: {summary}; took {duration(time.monotonic() - begun)}")
+
+    def _measure(
+        self,
+        planned: Sequence[PlannedTrial],
+        batches: Iterable[Iterable[PlannedTrial]],
+        progress: RunProgress,
+        ledger: Ledger,
+    ) -> None:
+        """Measure batches of trials, each to its end before the next is asked for."""
+        session = self.session
+        given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
+        measured = runner.Runner(self.run, self.ready, *given, session.data, self.executor, session.left_s)
+        with _not_stopped(progress.waits) if self.executor.is_local else nullcontext():
+            measured.run(planned, batches)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ of the trials so far; and a trial only if it fits.
 import random
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
@@ -28,15 +29,31 @@ _UNDECIDED = 0.5
 _LOOKS_OF_CLAIMS = 2
 
 
+class MeasuringCall(Protocol):
+    """The call that measures rounds: what they ask of it, and what they tell it."""
+
+    def left_for_trials_s(self, spent_s: float) -> float:
+        """The seconds that are left for trials. spent_s: those of the call's trials."""
+
+    def open_suite(self) -> str:
+        """The suite whose cases all need one more look, or nothing."""
+
+    def planned(self, questions: Sequence[PlannedQuestion], trials: Sequence[PlannedTrial]) -> None:
+        """Questions and trials are added to the plan, before they are measured."""
+
+    def decided(self, question: PlannedQuestion) -> None:
+        """A question has reached a look, and needs no more trials."""
+
+    def dropped(self, question: PlannedQuestion, price_s: float) -> None:
+        """A main question, of so many seconds, fits no longer, and has cost nothing."""
+
+
 class Rounds:
     """The trials of a run with a limited time, each chosen when the trial before it has ended.
 
     spent_s: the seconds of this session's trials, of each as often as it has nodes.
 
-    first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
-    questions and trials that are added to the plan, before they are measured. decided: gets a question when it has
-    reached a look and needs no more trials. dropped: gets a main question that fits no longer, before it has cost
-    anything, with its seconds. open_suite: gives the suite whose cases all need one more look, or nothing.
+    first: a trial of every cell that may be measured.
     """
 
     def __init__(
@@ -46,24 +63,16 @@ class Rounds:
         asked: Sequence[PlannedQuestion],
         others: Sequence[PlannedQuestion],
         seed: int,
-        left_s: Callable[[], float],
-        planned: Callable[[Sequence[PlannedQuestion], Sequence[PlannedTrial]], None],
-        decided: Callable[[PlannedQuestion], None] = lambda asked: None,
-        dropped: Callable[[PlannedQuestion, float], None] = lambda asked, price_s: None,
+        call: MeasuringCall,
         repetitions: int | None = None,
-        open_suite: Callable[[], str] = lambda: "",
     ) -> None:
         self.tally = tally
         self.asked = list(asked)
         self._first = first
         self._others = list(others)
         self._seed = seed
-        self._left_s = left_s
-        self._planned = planned
-        self._decided = decided
-        self._dropped = dropped
+        self._call = call
         self._repetitions = repetitions or 0
-        self._open_suite = open_suite
         # Of the trials of this session: their durations by cell; by environment, these divided by the expected ones.
         self._took: dict[MatrixCell, list[float]] = {}
         self._pace: dict[str, list[float]] = {}
@@ -126,6 +135,9 @@ class Rounds:
         if self._repetitions > LOOKS[0]:
             yield self._repetitions, self.asked, False
         yield from self._whole_looks()
+
+    def _left_s(self) -> float:
+        return self._call.left_for_trials_s(self.spent_s)
 
     def _alone(self, questions: Sequence[PlannedQuestion]) -> list[PlannedQuestion]:
         """The question of the highest rank, where this session has measured nothing."""
@@ -193,7 +205,7 @@ class Rounds:
             too_long = priced[question.id] * _MARGIN > self._left_s()
             if question.main and too_long and not self._has_begun(question) and question.id not in self._named:
                 self._named.add(question.id)
-                self._dropped(question, priced[question.id])
+                self._call.dropped(question, priced[question.id])
 
     def _has_begun(self, question: PlannedQuestion) -> bool:
         return any(self.tally.trials(cell) for cell in question.cells)
@@ -206,13 +218,13 @@ class Rounds:
         more = [question for question in chosen if not self.tally.is_dead(question)]
         if more:
             self.asked += more
-            self._planned(more, ())
+            self._call.planned(more, ())
         return bool(more)
 
     def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion], bool]]:
         """The further looks at all cases of the open suite, as long as there is time for all of them."""
         for look in LOOKS[1:]:
-            suite = self._open_suite()
+            suite = self._call.open_suite()
             cells = {cell for cell, trial in self._first.items() if trial.case.suite == suite}
             questions = [question for question in self.asked if cells.intersection(question.cells)]
             if not questions or len(self._fitting(questions, lambda question: look)) < len(questions):  # noqa: B023
@@ -270,7 +282,7 @@ class Rounds:
         rounds = range(1, look + 1)
         new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
         self._known |= {trial.id for trial in new}
-        self._planned(questions, new)
+        self._call.planned(questions, new)
 
     def _is_dead(self, cell: MatrixCell) -> bool:
         return self.tally.of.get(cell, CellTally()).is_dead
@@ -312,7 +324,7 @@ class Rounds:
         self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
         for question in self.asked:
             if self._reaches_a_look(question, trial.cell) and not self.tally.is_open(question):
-                self._decided(question)
+                self._call.decided(question)
 
     def _reaches_a_look(self, question: PlannedQuestion, cell: MatrixCell) -> bool:
         """Whether the trial that this cell has just had was the last that a question needed for a look."""

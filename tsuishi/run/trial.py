@@ -13,6 +13,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.files import read_rows
 from tsuishi.base.processes import Process
+from tsuishi.engines.interface import Launch, ResourceLimits
 from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.results import trial_folders
@@ -228,15 +229,14 @@ def start_trial(order: TrialOrder, bench: Bench) -> Process:
             bench.ready.built,
             bench.workloads,
             order.argument(data_file, lambda path: starter.inside(path, mounts[path])),
-            name=f"tsuishi-{order.run_id}-{order.id}{bench.part}",
-            labels={"run": order.run_id},
-            seconds=order.timeout_s,
-            gpus=order.gpus,
-            memory_bytes=order.memory_bytes,
-            pids=order.pids,
-            mounts=mounts,
-            launcher=bench.launcher,
-            network=bench.network,
+            Launch(
+                arguments=bench.launcher,
+                mounts=mounts,
+                name=f"tsuishi-{order.run_id}-{order.id}{bench.part}",
+                labels={"run": order.run_id},
+                limits=ResourceLimits(order.memory_bytes, order.pids, order.gpus, order.timeout_s),
+                network=bench.network,
+            ),
         )
     except OSError as error:
         raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error
