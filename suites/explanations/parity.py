@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import EVERY_AXIS
 from tsuishi.report.parts.explanation import Explanation
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import Table, number_cell, text_cell
 from tsuishi.results.schema import Column
 
@@ -33,23 +33,23 @@ class LossDistances(Explanation):
         )
     }
 
-    def closing_views(self, comparison: Comparison) -> Iterator[View]:
-        yield loss_distances(comparison)
+    def closing_views(self, suite_cases: SuiteCases) -> Iterator[View]:
+        yield loss_distances(suite_cases)
 
 
-def loss_distances(comparison: Comparison) -> View:
+def loss_distances(suite_cases: SuiteCases) -> View:
     """A row for every case with a loss in two environments or more."""
     losses: dict[str, dict[str, float]] = defaultdict(dict)
-    for known in comparison.ours():
+    for known in suite_cases.ours():
         if known.case_id and "loss" in known.values:
             losses[known.case_id][known.series] = known.values["loss"]
     cells, rows = [], []
-    for case_id in comparison.case_ids:
+    for case_id in suite_cases.case_ids:
         difference = largest_difference(losses[case_id])
         if difference is not None:
             count = len(losses[case_id])
-            cells.append([text_cell(comparison.name(case_id)), text_cell(count), number_cell(difference)])
-            rows.append({**comparison.axes[case_id], "environments": count, "largest_loss_difference": difference})
+            cells.append([text_cell(suite_cases.name(case_id)), text_cell(count), number_cell(difference)])
+            rows.append({**suite_cases.axes[case_id], "environments": count, "largest_loss_difference": difference})
     columns = [t("case"), t("environments"), t("largest relative difference")]
     return View((Table(columns, cells, title=t("The loss, between environments")),) if cells else (), {"parity": rows})
 

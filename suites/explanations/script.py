@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from tsuishi.base.language import t
 from tsuishi.report.parts.blocks import Bullets, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanation
+from tsuishi.report.parts.suite_cases import SuiteCases
 
 
 class PrintedNumbers(Explanation):
     """Explains a script's numbers above them, and says what is unknown about them."""
 
-    def opening_views(self, comparison: Comparison) -> Iterator[View]:
+    def opening_views(self, suite_cases: SuiteCases) -> Iterator[View]:
         items = (
             t(
                 "Numbers “as printed by the script” are copied from its output. Their meaning is the script's: it "

@@ -23,7 +23,7 @@ from tsuishi.estimates import roofline as limits
 from tsuishi.estimates.intervals import Region
 from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
 from tsuishi.estimates.timed_blocks import TimedBlock, work_estimates
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.verdicts.evidence import Evidence
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
@@ -181,10 +181,10 @@ def test_the_view_says_which_limit_and_where_none_was_measured(tmp_path: Path) -
     add_limits(run)
     run.add(training_case(16), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 30.0))
     run.add(training_case(16, precision="amp_bf16"), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 30.0))
-    comparison = Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady")
-    cells = [comparison.cell(case_id, TORCH, "fraction_of_limit") for case_id in comparison.case_ids]
+    suite_cases = SuiteCases(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady")
+    cells = [suite_cases.cell(case_id, TORCH, "fraction_of_limit") for case_id in suite_cases.case_ids]
     assert sorted((cell.text, cell.notes[-1:]) for cell in cells) == [("0.750", ("of memory",)), ("not measured", ())]
-    rows = [row for row in comparison.rows() if row["quantity"] == "fraction_of_limit"]
+    rows = [row for row in suite_cases.rows() if row["quantity"] == "fraction_of_limit"]
     assert [(row["estimate"], row["bound"]) for row in rows] == [(0.75, "memory")]
 
 

@@ -19,7 +19,7 @@ from tests.synthetic_run import (
 )
 from tests.words import WORDS
 from tsuishi.estimates.line_fit import KINK_PERCENT, Fit, Point, fit
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import Table
 from tsuishi.report.sections.fits import fitted_lines, published_section
 from tsuishi.specs.source import read_sources
@@ -134,7 +134,7 @@ def test_a_line_is_told_from_another_by_environment_strategy_and_precision(tmp_p
         samples = steady_samples(batch_size, [batch_size / 4000 + 0.04] * 4)
         run.add(training_case(batch_size, precision="tf32"), TORCH, samples)
     run.add(training_case(128), TF, status="out_of_memory", reason="out of memory")
-    view = fitted_lines(Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
+    view = fitted_lines(SuiteCases(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
     rows = view.rows["throughput_model"]
     found = {(row["series"], row["precision"]): (row["v0_images_per_s"], row["t_cost_s"]) for row in rows}
     assert found == {
@@ -152,7 +152,7 @@ def test_of_more_points_than_are_read_the_kinks_are_shown_and_all_are_in_the_row
     for batch_size in range(1, 102):
         kink = 1.3 if batch_size == 50 else 1.0
         run.add(training_case(batch_size), TF, steady_samples(batch_size, [kink * (batch_size / 100 + 1.0)] * 4))
-    view = fitted_lines(Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
+    view = fitted_lines(SuiteCases(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
     _, points = (block for block in view.blocks if isinstance(block, Table))
     assert [row[2].text for row in points.rows] == ["50"]
     assert points.notes == ["Kinks only, as there are many points; all of them are in residuals.csv."]
@@ -163,7 +163,7 @@ def test_a_line_through_two_points_has_no_residual_to_speak_of(tmp_path: Path) -
     run = SyntheticRun(tmp_path / "run")
     for batch_size in (16, 32):
         run.add(training_case(batch_size), TF, steady_samples(batch_size, [batch_size / 100 + 0.01] * 4))
-    view = fitted_lines(Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
+    view = fitted_lines(SuiteCases(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
     (row,) = view.rows["throughput_model"]
     assert (row["points"], row["largest_residual_percent"], view.rows["residuals"]) == (2, None, [])
     (lines,) = (block for block in view.blocks if isinstance(block, Table))

@@ -7,7 +7,7 @@ from typing import Any
 from tests.synthetic_run import SyntheticRun, steady_samples
 from tests.words import WORDS
 from tsuishi.report.parts.blocks import Page, View
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import Table, worded
 from tsuishi.report.sections.page import make_page
 from tsuishi.specs.case import Case
@@ -25,8 +25,8 @@ def evidence_of(*runs: SyntheticRun, published: bool = False) -> Evidence:
 
 def compared(
     run: SyntheticRun, suite: str = "multi_gpu_scaling", protocol: str = "steady", published: bool = False
-) -> Comparison:
-    return Comparison(evidence_of(run, published=published), suite, protocol)
+) -> SuiteCases:
+    return SuiteCases(evidence_of(run, published=published), suite, protocol)
 
 
 def factors(apart: float = 0.1) -> tuple[float, ...]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanation, Headline, Paragraph
+from tsuishi.report.parts.suite_cases import SuiteCases
 
 from .diagnosis import diagnose
 from .headline import headline
@@ -25,12 +25,12 @@ class SlowAndFastTowers(Explanation):
         measured = self._observations.get(environment)
         return headline(measured, self.level(environment)) if measured else None
 
-    def opening_views(self, comparison: Comparison) -> Iterator[View]:
-        yield by_towers(comparison)
+    def opening_views(self, suite_cases: SuiteCases) -> Iterator[View]:
+        yield by_towers(suite_cases)
 
-    def covered(self, comparison: Comparison) -> frozenset[str]:
+    def covered(self, suite_cases: SuiteCases) -> frozenset[str]:
         """With several towers, the table by their number already shows first and later runs."""
-        return frozenset(RUN_TIMES if "devices" in comparison.varying else ())
+        return frozenset(RUN_TIMES if "devices" in suite_cases.varying else ())
 
     @cached_property
     def _diagnosis(self) -> dict[str, list[Paragraph]]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.declarations import WHERE
+from tsuishi.report.parts.suite_cases import SuiteCases, published_name
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -45,9 +45,9 @@ _NOT_TELLING = ("devices", "implementation")
 Lines = dict[tuple[str, str], dict[int, Cell]]
 
 
-def by_towers(comparison: Comparison) -> View:
+def by_towers(suite_cases: SuiteCases) -> View:
     """The tables of first and later runs by number of towers; empty without several numbers of towers."""
-    lines = Towers(comparison)
+    lines = Towers(suite_cases)
     return View(tuple(lines.tables()), {"ratios": lines.ratios()})
 
 
@@ -59,17 +59,17 @@ class Towers:
     no line has two numbers of devices.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
-        self._comparison = comparison
-        self._numbers = comparison.numbers
-        measured = set(comparison.estimates_of)
+    def __init__(self, suite_cases: SuiteCases) -> None:
+        self._suite_cases = suite_cases
+        self._numbers = suite_cases.numbers
+        measured = set(suite_cases.estimates_of)
         # The word for a series' missing cells, other than "not planned": SciPy has a CPU and no towers, for instance.
         self._absent: dict[str, str] = {}
         self._quantities = [name for name in RUN_TIMES if name in measured]
         # Without searches: they are runs on both sides of the folding edge.
-        every = comparison.axes
-        cases = [name for name in comparison.case_ids if "devices" in every[name] and "search" not in every[name]]
-        own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
+        every = suite_cases.axes
+        cases = [name for name in suite_cases.case_ids if "devices" in every[name] and "search" not in every[name]]
+        own = [case_id for case_id in cases if self._ran_by_source(suite_cases.axes[case_id])] or cases
         self.own, self.others = self._lines(own), {}
         self._step: tuple[int, int] | None = None
         if not any(len(line) > 1 for line in self.own.values()):
@@ -79,12 +79,12 @@ class Towers:
         published: Lines = {}
         for number in self._numbers:
             if number.quantity in self._quantities:
-                series = published_name(comparison.evidence.hardware[number.key].title)
+                series = published_name(suite_cases.evidence.hardware[number.key].title)
                 self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
                 # A source's row of SciPy has no devices: it ran on a CPU.
                 devices = int(number.axes.get("devices", 1))
                 published.setdefault((series, number.quantity), {})[devices] = number_cell(
-                    number.value, comparison.unit(number.quantity)
+                    number.value, suite_cases.unit(number.quantity)
                 )
         # The step of the source; without a step there, ours.
         self._step = _sharpest(published.values()) or _sharpest(self.own.values())
@@ -105,7 +105,7 @@ class Towers:
             absent = status_cell(self._absent.get(series, NOT_PLANNED))
             row = [
                 text_cell(series),
-                text_cell(header(quantity, self._comparison.unit(quantity)), "label"),
+                text_cell(header(quantity, self._suite_cases.unit(quantity)), "label"),
                 *[line.get(count, absent) for count in counts],
             ]
             if self._step:
@@ -123,7 +123,7 @@ class Towers:
             return []
         step = dict(zip(("devices", "more_devices"), self._step, strict=True))
         return [
-            {**self._comparison.where, "series": series, "quantity": quantity, **step, "ratio": ratio}
+            {**self._suite_cases.where, "series": series, "quantity": quantity, **step, "ratio": ratio}
             for (series, quantity), line in {**self.own, **self.others}.items()
             if (ratio := _ratio(line, *self._step))
         ]
@@ -138,19 +138,21 @@ class Towers:
 
         besides: cases that stand in for `case_ids` when the shared axes are determined.
         """
-        comparison, lines = self._comparison, Lines()
-        every = [comparison.axes[case_id] for case_id in besides or case_ids if not _is_scipy(comparison.axes[case_id])]
+        suite_cases, lines = self._suite_cases, Lines()
+        every = [
+            suite_cases.axes[case_id] for case_id in besides or case_ids if not _is_scipy(suite_cases.axes[case_id])
+        ]
         common = {axis: value for axis, value in (every or [{}])[0].items() if all(o.get(axis) == value for o in every)}
-        for environment in comparison.environments:
+        for environment in suite_cases.environments:
             for case_id in case_ids:
-                axes = comparison.axes[case_id]
+                axes = suite_cases.axes[case_id]
                 telling = [axis for axis in axes if axes[axis] != common.get(axis) and axis not in _NOT_TELLING]
                 scipy = t(_SCIPY[axes["implementation"]]) if _is_scipy(axes) else ""
                 series = ", ".join(filter(None, [environment, scipy, case_text(axes, telling)]))
                 if scipy:
                     self._absent[series] = NOTHING
                 for quantity in self._quantities:
-                    cell = comparison.cell(case_id, environment, quantity)
+                    cell = suite_cases.cell(case_id, environment, quantity)
                     spread = tuple(note for note in cell.notes if "–" in note)
                     line = lines.setdefault((series, quantity), {})
                     line[axes["devices"]] = replace(cell, notes=spread)

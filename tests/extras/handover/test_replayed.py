@@ -10,8 +10,8 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, tr
 from tests.words import WORDS
 from tsuishi.extras.handover.sections import summary_views
 from tsuishi.report.parts.blocks import Bullets, Text, View
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import Table, worded
 from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.verdict_table import Verdicts
@@ -33,7 +33,7 @@ def replay_of(run: SyntheticRun, path: Path, *, same_machine: bool = False) -> S
 def found(*runs: SyntheticRun) -> list[View]:
     evidence = Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS, tables=False), WORDS)
     with worded(evidence.words):
-        compared = matchups(evidence, every_comparison(evidence), Explanations(evidence))
+        compared = matchups(evidence, cases_of_suites(evidence), Explanations(evidence))
         return list(summary_views(evidence, compared, Verdicts(evidence).judgements))
 
 

@@ -9,8 +9,8 @@ from tests.report.compared import evidence_of, tables, texts
 from tests.synthetic_run import SyntheticRun, add_record, environment, training_case
 from tsuishi.extras.releases.sections import release_views
 from tsuishi.report.parts.blocks import Chart, Heading, View
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import NOTHING
 from tsuishi.report.sections.pairs import matchups
 
@@ -30,7 +30,7 @@ def made(path: Path, *without: str, **more: Any) -> list[View]:
             blocks = [("measure", index, 1, batch_size, STEP_S[name] * batch_size) for index in range(4)]
             run.add(training_case(batch_size), name, blocks, **more)
     evidence = evidence_of(run)
-    return [*release_views(evidence, matchups(evidence, every_comparison(evidence), Explanations(evidence)))]
+    return [*release_views(evidence, matchups(evidence, cases_of_suites(evidence), Explanations(evidence)))]
 
 
 def test_releases_stand_by_date_against_the_oldest_and_the_newest(tmp_path: Path) -> None:

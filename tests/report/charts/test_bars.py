@@ -65,5 +65,5 @@ def test_parts_of_a_step_are_drawn_beside_the_whole(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_not_drawn(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
-    comparison = compared(run)
-    assert [view(comparison) for view in (limit_fractions, energies, step_parts)] == [View()] * 3
+    suite_cases = compared(run)
+    assert [view(suite_cases) for view in (limit_fractions, energies, step_parts)] == [View()] * 3

@@ -31,8 +31,8 @@ from tsuishi.base.errors import UserError
 from tsuishi.report.output import folder
 from tsuishi.report.output.typesetting import html, markdown, with_code
 from tsuishi.report.output.vega import Drawings
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.shown_units import Unit, readable
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import digits
 from tsuishi.report.sections.descriptions import command_line
 from tsuishi.specs.source import Source, read_sources
@@ -400,7 +400,7 @@ def test_markdown_escapes_what_markdown_means() -> None:
 
 def towers_of(run: SyntheticRun, sources: tuple[Source, ...] = ()) -> Towers:
     return Towers(
-        Comparison(
+        SuiteCases(
             Evidence([run.finish()], sources or read_sources(PUBLISHED, WORDS, tables=False), WORDS),
             "conv2d",
             "literal",
@@ -489,6 +489,6 @@ def test_an_axis_that_few_cases_have_is_told_with_them_and_not_of_all(tmp_path: 
         run.add(conv2d_case(devices=devices), TF, [("first_run", 0, 1, 840, 1.0)])
     search = conv2d_case(devices=3, search="folding_edge")
     run.add(search, TF, [("largest_folded_run", 0, 1, 262, 1.0)])
-    comparison = Comparison(Evidence([run.finish()], (), WORDS), "conv2d", "literal")
-    assert "search" not in comparison.common
-    assert comparison.varying == ["devices", "search"]
+    suite_cases = SuiteCases(Evidence([run.finish()], (), WORDS), "conv2d", "literal")
+    assert "search" not in suite_cases.common
+    assert suite_cases.varying == ["devices", "search"]

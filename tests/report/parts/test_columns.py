@@ -17,7 +17,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.report.parts import declarations
-from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.sections.page import every_table
 from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence
@@ -123,9 +123,9 @@ def test_a_run_whose_axes_nothing_here_describes_is_reported_by_their_names(tmp_
         axes = {"suite": "foreign", "protocol": "steady", "colour": "red", "window_size": size}
         run.add(Case(tuple(axes.items())), TORCH, [("slide", place, 1, 0, size / 10) for place in range(4)])
     evidence = evidence_of(run)
-    (comparison,) = every_comparison(evidence)
-    assert [comparison.name(case_id) for case_id in comparison.case_ids] == ["window size 7", "window size 9"]
-    assert comparison.common == "colour red"
+    (suite_cases,) = cases_of_suites(evidence)
+    assert [suite_cases.name(case_id) for case_id in suite_cases.case_ids] == ["window size 7", "window size 9"]
+    assert suite_cases.common == "colour red"
     rows = page_of(evidence).tables["cases"]
     assert [*zip(rows["colour"], rows["window_size"], rows["quantity"], rows["estimate"], strict=True)] == [
         ("red", 7, "slide_s", 0.7),

@@ -9,8 +9,8 @@ from tests.gpu_run import SCATTER, add_steps, two_gpus
 from tests.report.compared import PUBLISHED, evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, training_case
 from tests.words import WORDS
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.standing import PublishedStanding, device_names, our_values, published_values
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.specs.pictures import Picture
 from tsuishi.specs.source import Source, read_sources
 
@@ -24,7 +24,7 @@ def picture_of(source: str, name: str) -> tuple[Source, Picture]:
 
 def ours(run: SyntheticRun, source: str, name: str) -> list[PublishedStanding]:
     evidence = evidence_of(run, published=True)
-    return our_values(every_comparison(evidence), picture_of(source, name)[1], device_names(evidence))
+    return our_values(cases_of_suites(evidence), picture_of(source, name)[1], device_names(evidence))
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
@@ -98,7 +98,7 @@ def test_a_case_without_a_value_says_why_and_accuracy_on_made_up_data_is_no_accu
     run.add(training_case(128, protocol="literal"), TORCH, epochs, synthetic=True, metrics=metrics)
     evidence = evidence_of(run, published=True)
     (_, picture), (_, accuracies) = (picture_of("torch-2080ti", name) for name in ("cnn10", "accuracy-cnn10"))
-    known = every_comparison(evidence), device_names(evidence)
+    known = cases_of_suites(evidence), device_names(evidence)
     assert [each.value for each in our_values(known[0], picture, known[1])] == [9.0]
     assert [each.value for each in our_values(known[0], accuracies, known[1])] == []
     only = SyntheticRun(tmp_path / "only")

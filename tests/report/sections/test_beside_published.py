@@ -22,8 +22,8 @@ from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.compatibility import read_table
 from tsuishi.report.parts.blocks import Bullets, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.sections.beside_published import cards, cards_view, first_card
 from tsuishi.report.sections.quantity_tables import measured_view
 from tsuishi.specs.data_sheets import DataSheet
@@ -175,9 +175,9 @@ def test_an_impossible_number_is_shown_with_its_reason_and_compared_with_nothing
     (said,) = [text for text in bullets(cards_view(evidence)) if "impossible" in text]
     numbers = f"Numbers of RTX 2080 Ti that are impossible, and compared with nothing: {6 - 2 * cases}"
     assert said == f"{numbers}; {contradiction}."
-    comparison = Comparison(evidence, "multi_gpu_scaling", "steady")
-    assert [known.axes["batch_size"] for known in comparison.theirs] == [16, 64][:cases]
-    view = measured_view(comparison, Explanations(evidence).of("multi_gpu_scaling"))
+    suite_cases = SuiteCases(evidence, "multi_gpu_scaling", "steady")
+    assert [known.axes["batch_size"] for known in suite_cases.theirs] == [16, 64][:cases]
+    view = measured_view(suite_cases, Explanations(evidence).of("multi_gpu_scaling"))
     rows = [row for table in tables(view).values() for row in table.rows]
     notes = [cell.notes for row in rows if row[1].text == "RTX 2080 Ti (published)" for cell in row if cell.notes]
     assert notes.count((f"impossible: {contradiction}",)) == 2

@@ -8,7 +8,7 @@ import pytest
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.verdicts.evidence import Evidence
@@ -23,7 +23,7 @@ def fits(path: Path, off: dict[int, float], scatter: tuple[float, ...] = SCATTER
         for repetition, each in enumerate(scatter, start=1):
             samples = steady_samples(batch, [each * factor * (batch / 1000 + 0.01)] * 4)
             run.add(training_case(batch), TF, samples, repetition=repetition)
-    return fitted_lines(Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
+    return fitted_lines(SuiteCases(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady"))
 
 
 def row_and_cells(view: View) -> tuple[dict[str, Any], list[Cell]]:

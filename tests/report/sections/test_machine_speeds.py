@@ -7,8 +7,8 @@ import pytest
 from tests.report.compared import evidence_of, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import NOTHING
 from tsuishi.report.sections.machine_speeds import machine_view
 from tsuishi.report.sections.pairs import matchups
@@ -31,7 +31,7 @@ def run_on(path: Path, memory_mib: int, **step_s: float) -> SyntheticRun:
 
 def made(*runs: SyntheticRun) -> View | None:
     evidence = evidence_of(*runs)
-    return machine_view(evidence, matchups(evidence, every_comparison(evidence), Explanations(evidence)))
+    return machine_view(evidence, matchups(evidence, cases_of_suites(evidence), Explanations(evidence)))
 
 
 def test_machines_stand_by_their_speed_over_what_both_have(tmp_path: Path) -> None:

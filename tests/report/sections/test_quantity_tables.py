@@ -14,8 +14,8 @@ from tsuishi.report.sections.quantity_tables import measured_view
 
 
 def view_of(run: SyntheticRun, published: bool = False) -> View:
-    comparison = compared(run, published=published)
-    return measured_view(comparison, Explanations(comparison.evidence).of(comparison.suite))
+    suite_cases = compared(run, published=published)
+    return measured_view(suite_cases, Explanations(suite_cases.evidence).of(suite_cases.suite))
 
 
 def shown(run: SyntheticRun, published: bool = False) -> dict[str, list[tuple[str, ...]]]:
@@ -76,8 +76,8 @@ def test_what_the_machine_reads_has_words_for_cores_and_page_cache(
     ):
         run.add(WORDS.case({**suite, **axes}), TORCH, blocks, framework="", metrics=work(moved=moved))
     with speaking(language):
-        comparison = compared(run, suite="device_limits")
-        shown = tables(measured_view(comparison, Explanations(comparison.evidence).of("device_limits")))
+        suite_cases = compared(run, suite="device_limits")
+        shown = tables(measured_view(suite_cases, Explanations(suite_cases.evidence).of("device_limits")))
         (table,) = [table for table in shown.values() if rate in table.columns]
     found = {row[0].text: row[table.columns.index(rate)].text for row in table.rows}
     cases = [f"host_memory_read, 2048 MiB, {words}" for words in memory]

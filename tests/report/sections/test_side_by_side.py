@@ -18,8 +18,8 @@ from tests.synthetic_run import (
     work,
 )
 from tsuishi.report.parts.blocks import Chart, Section, Text
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.side_by_side import comparison_section
@@ -31,7 +31,7 @@ MEANS = "Times the reference, on average"
 
 def found(run: SyntheticRun, *more: SyntheticRun) -> tuple[dict[str, Table], Section]:
     evidence = evidence_of(run, *more)
-    made = comparison_section(evidence, matchups(evidence, every_comparison(evidence), Explanations(evidence)))
+    made = comparison_section(evidence, matchups(evidence, cases_of_suites(evidence), Explanations(evidence)))
     return {title: table for view in made.views for title, table in tables(view).items()}, made
 
 
@@ -140,7 +140,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     add_trials(one, training_case(16), TORCH, 0.4)
     add_trials(other, training_case(16), TORCH, 0.1)
     evidence = evidence_of(one, other)
-    made = comparison_section(evidence, matchups(evidence, every_comparison(evidence), Explanations(evidence)))
+    made = comparison_section(evidence, matchups(evidence, cases_of_suites(evidence), Explanations(evidence)))
     (table,) = [table for view in made.views for title, table in tables(view).items() if title == STEPS]
     (row,) = table.rows
     assert {name.removesuffix(", the reference") for name in table.columns[1:]} == {
@@ -155,7 +155,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     assert "Machine 1: " in said
     assert "RTX 5090" in said
     assert "were measured in different sessions" in said
-    suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), every_comparison(evidence))
+    suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), cases_of_suites(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite
 

@@ -8,7 +8,7 @@ from tests.gpu_run import add_steps, two_gpus
 from tests.report.compared import PUBLISHED, evidence_of, page_of, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
 from tsuishi.report.parts.blocks import Block, Chart, Code, Heading, Section, Text
-from tsuishi.report.parts.comparison import every_comparison
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import Table
 from tsuishi.report.sections.source_figures import figures_section
 
@@ -18,7 +18,7 @@ SOURCES = [path.stem for path in sorted(PUBLISHED.glob("*.toml"))]
 
 def section_of(run: SyntheticRun) -> Section:
     evidence = evidence_of(run, published=True)
-    return figures_section(evidence, every_comparison(evidence))
+    return figures_section(evidence, cases_of_suites(evidence))
 
 
 def of_source(found: Section, title: str) -> list[Block]:

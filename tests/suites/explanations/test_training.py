@@ -9,7 +9,7 @@ from suites.explanations.training import TimesOfSteps
 from tests.report.compared import evidence_of, factors
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.sections.beside_published import cards
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.specs.source import read_source
@@ -180,5 +180,5 @@ def test_labels_are_no_batches_a_card_has_the_source_s_own_way_alone_and_the_mod
     (card,) = cards(evidence)
     assert (card.cases, card.times.value) == (2, pytest.approx(0.5))
     for protocol, lines in (("steady", 1), ("literal", 0)):
-        rows = fitted_lines(Comparison(evidence, "multi_gpu_scaling", protocol)).rows.get("throughput_model", [])
+        rows = fitted_lines(SuiteCases(evidence, "multi_gpu_scaling", protocol)).rows.get("throughput_model", [])
         assert len([row for row in rows if row["series"] == TORCH]) == lines

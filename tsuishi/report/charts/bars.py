@@ -6,8 +6,8 @@ from typing import Any
 from tsuishi.base.language import mark, prose, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.shown_units import readable
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import case_text, header, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE
 
@@ -23,21 +23,21 @@ _PARTS = {
 }
 
 
-def limit_fractions(comparison: Comparison) -> View:
+def limit_fractions(suite_cases: SuiteCases) -> View:
     """Bars of the share of its device's limit that each case reaches."""
-    return _bars(comparison, "fraction_of_limit", largest=True)
+    return _bars(suite_cases, "fraction_of_limit", largest=True)
 
 
-def energies(comparison: Comparison) -> View:
+def energies(suite_cases: SuiteCases) -> View:
     """Bars of the energy of an image, where the power of GPUs was measured."""
-    return _bars(comparison, "energy_per_image_j", largest=False)
+    return _bars(suite_cases, "energy_per_image_j", largest=False)
 
 
-def step_parts(comparison: Comparison) -> View:
+def step_parts(suite_cases: SuiteCases) -> View:
     """Bars of the parts of a step that were timed alone, and of the whole step."""
-    timed = [known for known in comparison.ours() if known.case_id and "forward_s" in known.values]
+    timed = [known for known in suite_cases.ours() if known.case_id and "forward_s" in known.values]
     steps = {str(known.case_id): float(known.axes.get(BATCH_SIZE, 0)) for known in timed}
-    drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
+    drawn = _best_of_sizes(suite_cases, steps, largest=True)[:_MOST_CASES]
     times = [
         (known, part, seconds)
         for known in timed
@@ -50,56 +50,56 @@ def step_parts(comparison: Comparison) -> View:
     unit = readable("s", (seconds for *_, seconds in times))
     rows = [
         {
-            "case": comparison.name(str(known.case_id)),
+            "case": suite_cases.name(str(known.case_id)),
             "environment": known.series,
             "part": part,
             "time": unit.of(seconds),
         }
         for known, part, seconds in times
     ]
-    names = [comparison.name(case_id) for case_id in drawn]
+    names = [suite_cases.name(case_id) for case_id in drawn]
     text = t("Each part was timed on its own, so its addition to the part before is an estimate.")
     largest = (
         t("Of cases that differ only in their batch size, the largest is drawn.") if len(drawn) < len(steps) else ""
     )
-    caption = prose([text, largest, *comparison.flags()])
-    chart = _parts_chart(rows, names, comparison.environments, unit.name)
-    name = f"{comparison.suite}-{comparison.protocol}-parts"
+    caption = prose([text, largest, *suite_cases.flags()])
+    chart = _parts_chart(rows, names, suite_cases.environments, unit.name)
+    name = f"{suite_cases.suite}-{suite_cases.protocol}-parts"
     return View((figures.block(chart, t("Parts of a step"), name, caption),))
 
 
-def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
+def _bars(suite_cases: SuiteCases, quantity: str, largest: bool) -> View:
     """Bars of a quantity. Only the steady protocol has bars: a source's literal way may time more or less work."""
     values: dict[str, dict[str, float]] = {}
-    for known in comparison.ours() if comparison.protocol == "steady" else ():
+    for known in suite_cases.ours() if suite_cases.protocol == "steady" else ():
         if known.case_id and quantity in known.values:
             values.setdefault(known.case_id, {})[known.series] = known.values[quantity]
     best_of = max if largest else min
     best = {case_id: best_of(by_environment.values()) for case_id, by_environment in values.items()}
-    drawn = _best_of_sizes(comparison, best, largest)
+    drawn = _best_of_sizes(suite_cases, best, largest)
     if not drawn:
         return View()
     shown = drawn[:_MOST_CASES]
     rows = [
-        {"case": comparison.name(case_id), "environment": environment, "value": value}
+        {"case": suite_cases.name(case_id), "environment": environment, "value": value}
         for case_id in shown
         for environment, value in values[case_id].items()
     ]
     sentences = list(_remarks(len(values), len(drawn), len(shown), largest))
-    names = [comparison.name(case_id) for case_id in shown]
-    chart = _bar_chart(rows, names, comparison.evidence.environments, quantity)
-    name = f"{comparison.suite}-{comparison.protocol}-{quantity}"
-    return View((figures.block(chart, header(quantity), name, prose([*sentences, *comparison.flags()])),))
+    names = [suite_cases.name(case_id) for case_id in shown]
+    chart = _bar_chart(rows, names, suite_cases.evidence.environments, quantity)
+    name = f"{suite_cases.suite}-{suite_cases.protocol}-{quantity}"
+    return View((figures.block(chart, header(quantity), name, prose([*sentences, *suite_cases.flags()])),))
 
 
-def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool) -> list[str]:
+def _best_of_sizes(suite_cases: SuiteCases, best: dict[str, float], largest: bool) -> list[str]:
     """Of cases that differ only in size, the best case; all cases if they are at most _MOST_CASES."""
-    ordered = [case_id for case_id in comparison.case_ids if case_id in best]
+    ordered = [case_id for case_id in suite_cases.case_ids if case_id in best]
     if len(ordered) <= _MOST_CASES:
         return ordered
     best_cases: dict[str, str] = {}
     for case_id in ordered:
-        axes = comparison.axes[case_id].items()
+        axes = suite_cases.axes[case_id].items()
         rest = case_text({axis: value for axis, value in axes if not vocabulary_in_use().axis(axis).is_size})
         before = best_cases.setdefault(rest, case_id)
         if best[case_id] > best[before] if largest else best[case_id] < best[before]:

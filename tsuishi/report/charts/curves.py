@@ -7,33 +7,33 @@ from tsuishi.base.language import prose, t
 from tsuishi.report.charts import figures, sweeps
 from tsuishi.report.charts.sweeps import Points, Sweep, Variant
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import case_text
 
 # The most panels of a chart that readers take in.
 MOST_PANELS = 6
 
 
-def curves(comparison: Comparison) -> View:
+def curves(suite_cases: SuiteCases) -> View:
     """The charts of the sweeps, with the published points in front of the lines."""
-    hardware = sorted(hardware.title for hardware in comparison.hardware.values())
+    hardware = sorted(hardware.title for hardware in suite_cases.hardware.values())
     drawn = []
-    for sweep, groups in _charts(comparison):
+    for sweep, groups in _charts(suite_cases):
         most = MOST_PANELS // len(sweep.quantities)
         shared, points = _panel_points(groups[:most], sweep)
-        name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}"
-        caption = _caption(comparison, shared, points, len(groups[most:]) * len(sweep.quantities))
-        chart = figures.sweep_chart(points, sweep, comparison.evidence.environments, hardware)
-        drawn.append(figures.block(chart, _title(comparison, sweep), name, caption))
+        name = f"{suite_cases.suite}-{suite_cases.protocol}-{sweep.quantities[0]}"
+        caption = _caption(suite_cases, shared, points, len(groups[most:]) * len(sweep.quantities))
+        chart = figures.sweep_chart(points, sweep, suite_cases.evidence.environments, hardware)
+        drawn.append(figures.block(chart, _title(suite_cases, sweep), name, caption))
     return View(tuple(drawn))
 
 
-def _charts(comparison: Comparison) -> Iterator[tuple[Sweep, list[list[Variant]]]]:
+def _charts(suite_cases: SuiteCases) -> Iterator[tuple[Sweep, list[list[Variant]]]]:
     """The sweeps that the suite has, each with the lines of every panel."""
-    titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
-    evidence, numbers = comparison.evidence, comparison.numbers
+    titles = {key: hardware.title for key, hardware in suite_cases.hardware.items()}
+    evidence, numbers = suite_cases.evidence, suite_cases.numbers
     for sweep in sweeps.sweeps():
-        variants = sweeps.sweep_variants(comparison.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
+        variants = sweeps.sweep_variants(suite_cases.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
         groups = sweeps.sweep_charts(variants)
         if sweep.published_first:
             groups = [variants for variants in groups if any(map(_has_published, variants))] or groups
@@ -61,9 +61,9 @@ def _panel_points(groups: list[list[Variant]], sweep: Sweep) -> tuple[dict[str, 
     return shared, points
 
 
-def _title(comparison: Comparison, sweep: Sweep) -> str:
-    if sweep.of_epochs and comparison.epochs:
-        return t("Epoch of {images} images", images=f"{comparison.epochs.images:,}")
+def _title(suite_cases: SuiteCases, sweep: Sweep) -> str:
+    if sweep.of_epochs and suite_cases.epochs:
+        return t("Epoch of {images} images", images=f"{suite_cases.epochs.images:,}")
     return sweep.title
 
 
@@ -72,9 +72,9 @@ def _has_published(variant: Variant) -> bool:
     return any(point["published"] and not point["rule"] for point in variant.points)
 
 
-def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, left_out: int) -> str:
+def _caption(suite_cases: SuiteCases, shared: dict[str, Any], points: Points, left_out: int) -> str:
     """The axes that all lines share, and the meanings of the marks in the chart."""
-    which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
+    which = ", ".join(filter(None, [suite_cases.protocol, case_text(shared, suite_cases.varying)]))
     sentences = [t("{cases}.", cases=which)]
     if any(point["low"] is not None and point["mark"] != "fit" for point in points):
         sentences.append(
@@ -90,4 +90,4 @@ def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, lef
         sentences.append(t("Grey and dashed: published, on other hardware."))
     if left_out:
         sentences.append(t("{count} more such panels are not drawn: see the tables.", count=left_out))
-    return prose([*sentences, *comparison.flags()])
+    return prose([*sentences, *suite_cases.flags()])

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import t
 from tsuishi.report.charts.sweeps import Points, Sweep
 from tsuishi.report.parts.blocks import Chart
-from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.shown_units import Unit, readable
+from tsuishi.report.parts.suite_cases import published_name
 from tsuishi.report.parts.wording import label, unit_of, vocabulary_in_use
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -7,7 +7,7 @@ from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.terms import Terms
-from tsuishi.report.parts.comparison import published_name
+from tsuishi.report.parts.suite_cases import published_name
 from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.numbers_of_cases import numbers_by_network

@@ -8,7 +8,7 @@ import pandas as pd
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.compatibility import read_table
-from tsuishi.report.parts import comparison, declarations
+from tsuishi.report.parts import declarations, suite_cases
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections import verdict_rows
 from tsuishi.results import schema
@@ -46,10 +46,10 @@ def frames(path: str | os.PathLike[str]) -> RunFrames:
     evidence = evidence_of(open_run(run.parent, str(run)), checkout.suites, checkout.published, sheets)
     with worded(evidence.words):
         rows = {
-            "cases": [row for each in comparison.every_comparison(evidence) for row in each.rows()],
+            "cases": [row for each in suite_cases.cases_of_suites(evidence) for row in each.rows()],
             "verdicts": verdict_rows.verdict_rows(conclude(evidence).judgements)["verdicts"],
         }
-    every = {**declarations.TABLES, **comparison.TABLES, **verdict_rows.TABLES}
+    every = {**declarations.TABLES, **suite_cases.TABLES, **verdict_rows.TABLES}
     declared = {name: declarations.columns_of(evidence, some) for name, some in every.items()}
     made = {name: pd.DataFrame(declarations.filled(declared[name], some)) for name, some in rows.items()}
     results, described = evidence.results, {**declared, **schema.OF_A_TRIAL}

@@ -1,1 +1,1 @@
-"""The parts of a report: blocks, columns, comparisons, and the words for numbers."""
+"""The parts of a report: blocks, columns, the cases of suites, and the words for numbers."""

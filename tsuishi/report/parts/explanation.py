@@ -26,8 +26,8 @@ from tsuishi.estimates.intervals import CONFIDENCE
 from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.compared_times import Timed
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import Columns, Declared, Tables
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.answers import Answer
@@ -130,19 +130,19 @@ class Explanation:
         """What the top of the page says of an environment; None for nothing."""
         return None
 
-    def opening_views(self, comparison: Comparison) -> Iterable[View]:
+    def opening_views(self, suite_cases: SuiteCases) -> Iterable[View]:
         """The views above the tables of a protocol."""
         return ()
 
-    def closing_views(self, comparison: Comparison) -> Iterable[View]:
+    def closing_views(self, suite_cases: SuiteCases) -> Iterable[View]:
         """The views below the tables of a protocol."""
         return ()
 
-    def charts(self, comparison: Comparison) -> Iterable[OwnChart]:
+    def charts(self, suite_cases: SuiteCases) -> Iterable[OwnChart]:
         """The charts below the tables of a protocol, above its closing views."""
         return ()
 
-    def covered(self, comparison: Comparison) -> frozenset[str]:
+    def covered(self, suite_cases: SuiteCases) -> frozenset[str]:
         """Quantities that the opening views show already: a table with no others is folded."""
         return frozenset()
 
@@ -171,17 +171,17 @@ class Guarded(Explanation):
     def headline(self, environment: str) -> Headline | None:
         return self._said(lambda own: _checked(own.headline(environment), Headline | None))
 
-    def opening_views(self, comparison: Comparison) -> Iterable[View]:
-        return self._said(lambda own: [*map(self._shown, own.opening_views(comparison))])
+    def opening_views(self, suite_cases: SuiteCases) -> Iterable[View]:
+        return self._said(lambda own: [*map(self._shown, own.opening_views(suite_cases))])
 
-    def closing_views(self, comparison: Comparison) -> Iterable[View]:
-        return self._said(lambda own: [*map(self._shown, own.closing_views(comparison))])
+    def closing_views(self, suite_cases: SuiteCases) -> Iterable[View]:
+        return self._said(lambda own: [*map(self._shown, own.closing_views(suite_cases))])
 
-    def charts(self, comparison: Comparison) -> Iterable[OwnChart]:
-        return self._said(lambda own: [*map(self._drawn, own.charts(comparison))])
+    def charts(self, suite_cases: SuiteCases) -> Iterable[OwnChart]:
+        return self._said(lambda own: [*map(self._drawn, own.charts(suite_cases))])
 
-    def covered(self, comparison: Comparison) -> frozenset[str]:
-        return self._said(lambda own: _checked(own.covered(comparison), frozenset[str]))
+    def covered(self, suite_cases: SuiteCases) -> frozenset[str]:
+        return self._said(lambda own: _checked(own.covered(suite_cases), frozenset[str]))
 
     def _said(self, ask: Callable[[Explanation], _Said]) -> _Said:
         """The answer of the workload's explanation; that of the base class where it fails."""

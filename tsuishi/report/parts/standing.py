@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from tsuishi.base.language import in_language, t
 from tsuishi.estimates.intervals import Term
-from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.shown_units import Unit
+from tsuishi.report.parts.suite_cases import SuiteCases, published_name
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, vocabulary_in_use
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.environment import in_order
@@ -79,12 +79,12 @@ def published_values(source: Source, picture: Picture) -> list[PublishedStanding
     return values
 
 
-def our_values(comparisons: Sequence[Comparison], picture: Picture, devices: Devices) -> list[PublishedStanding]:
+def our_values(every_suite: Sequence[SuiteCases], picture: Picture, devices: Devices) -> list[PublishedStanding]:
     """Our values in a picture, series by series, environment by environment: one line of each in a series."""
     found: list[PublishedStanding] = []
     for place, series in enumerate(picture.series):
         of_environment: dict[str, list[_OurCase]] = {}
-        for case in _selected(comparisons, picture, series):
+        for case in _selected(every_suite, picture, series):
             of_environment.setdefault(case.column, []).append(case)
         for column in in_order(of_environment):
             line = _of_one_kind(of_environment[column], picture, series)
@@ -110,24 +110,24 @@ def _decimals(numbers: Iterable[Number]) -> dict[str, int]:
 class _OurCase(NamedTuple):
     """A case that an environment planned."""
 
-    comparison: Comparison
+    suite_cases: SuiteCases
     case_id: str
     column: str
     axes: Mapping[str, Any]
 
     def estimate(self, quantity: str) -> Any:
-        return self.comparison.estimate(self.case_id, self.column, quantity)
+        return self.suite_cases.estimate(self.case_id, self.column, quantity)
 
 
-def _selected(comparisons: Iterable[Comparison], picture: Picture, series: PictureSeries) -> Iterator[_OurCase]:
+def _selected(every_suite: Iterable[SuiteCases], picture: Picture, series: PictureSeries) -> Iterator[_OurCase]:
     suites, shows = picture.suites(series), picture.selector(series)
-    for comparison in (comparison for comparison in comparisons if comparison.suite in suites):
-        for column in comparison.environments:
-            environment = comparison.evidence.selectable(column)
-            for case_id in comparison.case_ids:
-                axes = {**comparison.axes[case_id], **environment}
-                if shows(axes) and comparison.status(case_id, column) != NOT_PLANNED:
-                    yield _OurCase(comparison, case_id, column, comparison.axes[case_id])
+    for suite_cases in (suite_cases for suite_cases in every_suite if suite_cases.suite in suites):
+        for column in suite_cases.environments:
+            environment = suite_cases.evidence.selectable(column)
+            for case_id in suite_cases.case_ids:
+                axes = {**suite_cases.axes[case_id], **environment}
+                if shows(axes) and suite_cases.status(case_id, column) != NOT_PLANNED:
+                    yield _OurCase(suite_cases, case_id, column, suite_cases.axes[case_id])
 
 
 def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSeries) -> list[_OurCase]:
@@ -145,7 +145,7 @@ def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSer
         valued = [case for case in kind if any(map(case.estimate, picture.wanted(series)))]
         asked = sum(case.axes.get(picture.x) in picture.values for case in valued)
         places = [values.index(kind[0].axes[axis]) for axis, values in open_axes.items()]
-        protocol = kind[0].comparison.protocol
+        protocol = kind[0].suite_cases.protocol
         return -asked, -len(valued), *places, protocols.index(protocol) if protocol in protocols else len(protocols)
 
     return min(kinds.values(), key=rank)
@@ -154,11 +154,11 @@ def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSer
 def _values(
     case: _OurCase, names: tuple[int, str, str], picture: Picture, series: PictureSeries
 ) -> Iterator[PublishedStanding]:
-    comparison, step = case.comparison, case.estimate("step_s")
+    suite_cases, step = case.suite_cases, case.estimate("step_s")
     for quantity in picture.wanted(series):
         row = case.estimate(quantity)
         # In the unit that the source printed.
-        cell = comparison.cell(case.case_id, case.column, quantity, Unit(unit_of(quantity)))
+        cell = suite_cases.cell(case.case_id, case.column, quantity, Unit(unit_of(quantity)))
         at = (case.column, False, *names, case.axes.get(picture.x), quantity)
         if row is None:
             yield PublishedStanding(*at, None, cell)
@@ -166,8 +166,9 @@ def _values(
             low, high = (row.low, row.high) if row.spread_kind else (None, None)
             yield PublishedStanding(
                 *at, row.estimate, cell, low, high, row.n, step.estimate if step else None,
-                comparison.evidence.terms.get((case.case_id, case.column, "step_s")),
-                simulated=comparison.simulated(case.case_id, case.column), synthetic=row.synthetic, derived=row.derived,
+                suite_cases.evidence.terms.get((case.case_id, case.column, "step_s")),
+                simulated=suite_cases.simulated(case.case_id, case.column),
+                synthetic=row.synthetic, derived=row.derived,
             )  # fmt: skip
 
 

@@ -9,9 +9,9 @@ from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import BaselineCase, Block, Bullets, Heading, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, EVERY_AXIS, FAMILY, QUANTITY, UNIT, Column, Tables
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
@@ -54,16 +54,16 @@ _TONES: dict[Standing, str] = {"slower": "bad", "not slower": "good", "open": "o
 class AgainstBaseline:
     """The comparison of a report's runs with their baseline, in words."""
 
-    def __init__(self, baseline: Baseline, every: Iterable[Comparison], explanations: Explanations) -> None:
+    def __init__(self, baseline: Baseline, every: Iterable[SuiteCases], explanations: Explanations) -> None:
         self._baseline = baseline
-        self._comparisons = {(comparison.suite, comparison.protocol): comparison for comparison in every}
+        self._every_suite = {(suite_cases.suite, suite_cases.protocol): suite_cases for suite_cases in every}
         known = known_quantities(baseline.evidence.terms, baseline.earlier.terms)
         places = [
             CaseQuantity(case_id, column, quantity)
-            for comparison in self._comparisons.values()
-            for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items()
+            for suite_cases in self._every_suite.values()
+            for quantity, case_ids in cases_by_quantity(suite_cases, known, explanations).items()
             for case_id in case_ids
-            for column in comparison.environments
+            for column in suite_cases.environments
         ]
         self._paces = baseline.paces(places, is_rate)
         self._unmatched = list(self._without_match())
@@ -165,8 +165,8 @@ class AgainstBaseline:
     def _case(self, case_id: str) -> str:
         """A case in words: by the axes in which it differs from the others of its suite."""
         axes = self._axes(case_id)
-        comparison = self._comparisons.get((axes.get(SUITE, ""), axes.get(PROTOCOL, "")))
-        name = comparison.name(case_id) if comparison and case_id in comparison.axes else case_text(dict(axes))
+        suite_cases = self._every_suite.get((axes.get(SUITE, ""), axes.get(PROTOCOL, "")))
+        name = suite_cases.name(case_id) if suite_cases and case_id in suite_cases.axes else case_text(dict(axes))
         return t("{suite}, {protocol}: {case}", suite=axes.get(SUITE), protocol=axes.get(PROTOCOL), case=name)
 
     def _axes(self, case_id: str) -> Mapping[str, Any]:

@@ -12,9 +12,9 @@ from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison, Known, differing_axes, published_cases
 from tsuishi.report.parts.declarations import AxisColumns, Column, Declared, Tables, interval, interval_cells
 from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
+from tsuishi.report.parts.suite_cases import Known, SuiteCases, differing_axes, published_cases
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
@@ -66,12 +66,12 @@ _PRINTED = tuple(throughput.PRINTED.values())
 _EPOCHS = ("median_epoch_s",)
 
 
-def fitted_lines(comparison: Comparison) -> View:
+def fitted_lines(suite_cases: SuiteCases) -> View:
     """The lines of a suite and protocol: ours, then published lines. Empty where no batch size varies."""
-    ours = Fits(list(comparison.ours()), comparison.where)
+    ours = Fits(list(suite_cases.ours()), suite_cases.where)
     if not ours.points:
         return View()
-    theirs = Fits(comparison.theirs, comparison.where)
+    theirs = Fits(suite_cases.theirs, suite_cases.where)
     title = t("Step time against batch size: the throughput model")
     return View(
         tuple(fit_tables([ours, theirs], title)), {"throughput_model": ours.rows(), "residuals": ours.residuals()}

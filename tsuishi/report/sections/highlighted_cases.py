@@ -14,8 +14,8 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.ranking import Candidate, Rank, marked_as_simulated, seen
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.two_sides import two_sides
 from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
@@ -34,9 +34,9 @@ _OUT_OF_MEMORY = "out_of_memory"
 
 
 def from_cases(
-    evidence: Evidence, every: Iterable[Comparison], compared: Sequence[Matchup], questions: Questions
+    evidence: Evidence, every: Iterable[SuiteCases], compared: Sequence[Matchup], questions: Questions
 ) -> Iterator[Candidate]:
-    """The candidates of all suites. every: the comparisons of all environments; compared: their matchups."""
+    """The candidates of all suites. every: the cases of all suites; compared: their matchups."""
     yield from _environments(compared, questions)
     yield from _memory(every)
     yield from _limits(evidence)
@@ -47,7 +47,7 @@ def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator
     asked = {(answer.asked.suite, *sorted(answer.columns)) for answer in questions.answers if answer.asked.compares}
     largest: dict[str, tuple[float, Matchup, str, Contrast, int]] = {}
     for matchup in compared:
-        suite = matchup.comparison.suite
+        suite = matchup.suite_cases.suite
         for environment in matchup.others:
             mean = matchup.mean(environment)
             if mean is None or (suite, *sorted((environment, matchup.reference))) in asked or not _is_seen(mean[0]):
@@ -63,7 +63,7 @@ def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator
 
 def _is_beside_others(matchup: Matchup, environment: str) -> bool:
     """Whether other programs took many of the cores beside a trial of either side: single trials then say nothing."""
-    others = matchup.comparison.evidence.of_others
+    others = matchup.suite_cases.evidence.of_others
     return any((case, name) in others for case in matchup.case_ids for name in (environment, matchup.reference))
 
 
@@ -77,33 +77,33 @@ def _is_seen(logarithm: Contrast) -> bool:
 
 def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: int) -> Highlight:
     title = two_sides((environment, matchup.reference), logarithm, matchup.quantity).seen(matchup.rate)
-    suite, protocol = matchup.comparison.suite, matchup.comparison.protocol
+    suite, protocol = matchup.suite_cases.suite, matchup.suite_cases.protocol
     topic = t("{suite}, {protocol}: {quantity}", suite=suite, protocol=protocol, quantity=label(matchup.quantity))
     text = t("The mean over all cases that both have: {count}.", count=cases)
     rows: list[dict[str, Any]] = []
     for case_id in matchup.case_ids:
         ratio = matchup.ratio(case_id, environment)
         if ratio is not None:
-            rows.append({"name": matchup.comparison.name(case_id), **as_ratio(ratio)._asdict(), "published": False})
+            rows.append({"name": matchup.suite_cases.name(case_id), **as_ratio(ratio)._asdict(), "published": False})
     axis = t("{of} over {to}, log scale", of=environment, to=matchup.reference)
     caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=label(matchup.quantity))
     chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
     columns = environment, matchup.reference
-    simulated = any(matchup.comparison.simulated(case_id, name) for case_id in matchup.case_ids for name in columns)
+    simulated = any(matchup.suite_cases.simulated(case_id, name) for case_id in matchup.case_ids for name in columns)
     return Highlight(topic, title, text, "seen", marked_as_simulated(seen(), simulated), "side-by-side", (chart,))
 
 
-def _memory(every: Iterable[Comparison]) -> Iterator[Candidate]:
+def _memory(every: Iterable[SuiteCases]) -> Iterator[Candidate]:
     """Of each suite, the first case that fits in memory in some environments only, and the number of such cases."""
     apart: dict[str, list[tuple[str, list[str], list[str]]]] = {}
-    for comparison in every:
-        for case_id in comparison.case_ids:
+    for suite_cases in every:
+        for case_id in suite_cases.case_ids:
             fits, fails = (
-                [name for name in comparison.environments if comparison.status(case_id, name) == status]
+                [name for name in suite_cases.environments if suite_cases.status(case_id, name) == status]
                 for status in (OK, _OUT_OF_MEMORY)
             )
             if fits and fails:
-                apart.setdefault(comparison.suite, []).append((case_text(comparison.axes[case_id]), fits, fails))
+                apart.setdefault(suite_cases.suite, []).append((case_text(suite_cases.axes[case_id]), fits, fails))
     for suite, cases in apart.items():
         case, fits, fails = cases[0]
         title = t("{fails} ran out of memory where {fits} did not", fails=in_words(fails), fits=in_words(fits))

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Strip, StripCell, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.sections.beside_published import first_card
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.highlighted_answers import from_answers
@@ -43,7 +43,7 @@ class Opening:
         verdicts: Verdicts,
         questions: Questions,
         explanations: Explanations,
-        every: Sequence[Comparison],
+        every: Sequence[SuiteCases],
         compared: Sequence[Matchup],
     ) -> None:
         self._evidence, self._verdicts, self._questions = evidence, verdicts, questions

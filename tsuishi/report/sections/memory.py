@@ -6,8 +6,8 @@ from typing import Any
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.comparison import Comparison, differing_axes, published_name
 from tsuishi.report.parts.declarations import SERIES, AxisColumns, Column, Tables, names_without_axes
+from tsuishi.report.parts.suite_cases import SuiteCases, differing_axes, published_name
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -42,27 +42,27 @@ _Axes = dict[str, Any]
 _Line = dict[int, str]
 
 
-def memory(comparison: Comparison) -> View:
+def memory(suite_cases: SuiteCases) -> View:
     """A table and a map of batch sizes; empty where no case ran out of memory, here or at a source."""
-    lines = _lines(comparison)
+    lines = _lines(suite_cases)
     published = {
-        key: [number for number in comparison.numbers if number.key == key and BATCH_SIZE in number.axes]
-        for key in comparison.hardware
+        key: [number for number in suite_cases.numbers if number.key == key and BATCH_SIZE in number.axes]
+        for key in suite_cases.hardware
     }
     by_network = {key: numbers_by_network(numbers) for key, numbers in published.items()}
     ran = {key: {int(number.axes[BATCH_SIZE]) for number in numbers} for key, numbers in published.items()}
-    rows = [row for axes, line in lines for row in _rows(comparison, axes, line, by_network, ran)]
+    rows = [row for axes, line in lines for row in _rows(suite_cases, axes, line, by_network, ran)]
     if not any(row["smallest_out_of_memory"] or row["not_in_table"] for row in rows):
         return View()
-    blocks: tuple[Block, ...] = (_table(comparison, lines, rows), *_chart(comparison, lines))
+    blocks: tuple[Block, ...] = (_table(suite_cases, lines, rows), *_chart(suite_cases, lines))
     return View(blocks, {"memory": [{**row, "not_in_table": _listed(row["not_in_table"])} for row in rows]})
 
 
-def _lines(comparison: Comparison) -> list[tuple[_Axes, _Line]]:
+def _lines(suite_cases: SuiteCases) -> list[tuple[_Axes, _Line]]:
     """Every line of two batch sizes or more, with the axes that its cases share."""
     by_axes: dict[str, tuple[_Axes, _Line]] = {}
-    for case_id in comparison.case_ids:
-        axes = comparison.axes[case_id]
+    for case_id in suite_cases.case_ids:
+        axes = suite_cases.axes[case_id]
         if BATCH_SIZE in axes:
             rest = {axis: value for axis, value in axes.items() if axis != BATCH_SIZE}
             by_axes.setdefault(str(rest), (rest, {}))[1][axes[BATCH_SIZE]] = case_id
@@ -70,7 +70,7 @@ def _lines(comparison: Comparison) -> list[tuple[_Axes, _Line]]:
 
 
 def _rows(
-    comparison: Comparison,
+    suite_cases: SuiteCases,
     axes: _Axes,
     line: _Line,
     by_network: Mapping[str, Mapping[Value | None, Sequence[Number]]],
@@ -80,13 +80,13 @@ def _rows(
 
     by_network: the published numbers with a batch size, by hardware and network. ran: their batch sizes, by hardware.
     """
-    for environment in comparison.environments:
-        statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
+    for environment in suite_cases.environments:
+        statuses = {batch_size: suite_cases.status(case_id, environment) for batch_size, case_id in line.items()}
         fitted = [batch_size for batch_size, status in statuses.items() if OK in status.split(", ")]
         too_large = [batch_size for batch_size, status in statuses.items() if OUT_OF_MEMORY in status]
         sizes = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(too_large, default=None)}
         yield {**axes, "series": environment, **sizes, "not_in_table": []}
-    for key, hardware in comparison.hardware.items():
+    for key, hardware in suite_cases.hardware.items():
         numbers = by_network[key].get(axes.get(MODEL), by_network[key][None])
         of_line = (number for number in numbers if number.matches({**axes, BATCH_SIZE: number.axes[BATCH_SIZE]}))
         published = {int(number.axes[BATCH_SIZE]) for number in of_line}
@@ -96,7 +96,7 @@ def _rows(
             yield {**axes, "series": series, **sizes, "not_in_table": sorted(ran[key] - published)}
 
 
-def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[dict[str, Any]]) -> Table:
+def _table(suite_cases: SuiteCases, lines: list[tuple[_Axes, _Line]], rows: list[dict[str, Any]]) -> Table:
     """The largest batch size that fitted and the smallest that did not: a row per line, two columns per series."""
     shown_axes = {*differing_axes(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     series = list(dict.fromkeys(row["series"] for row in rows))
@@ -106,7 +106,7 @@ def _table(comparison: Comparison, lines: list[tuple[_Axes, _Line]], rows: list[
         cells = [text_cell(case_text(axes, shown_axes))]
         for name in series:
             row = by_line.get((_key(axes), name))
-            missing = NOT_PLANNED if name in comparison.environments else NOT_PUBLISHED
+            missing = NOT_PLANNED if name in suite_cases.environments else NOT_PUBLISHED
             cells += _cells(row) if row else [status_cell(missing), status_cell(NOTHING)]
         table.append(cells)
     columns = [t("case"), *[t("largest that fitted"), t("smallest that did not")] * len(series)]
@@ -144,14 +144,14 @@ def _listed(batch_sizes: list[int]) -> str:
     return ", ".join(map(str, batch_sizes))
 
 
-def _chart(comparison: Comparison, lines: list[tuple[_Axes, _Line]]) -> Iterator[Chart]:
+def _chart(suite_cases: SuiteCases, lines: list[tuple[_Axes, _Line]]) -> Iterator[Chart]:
     """A map of the batch sizes by environment, for the lines on which a case ran out of memory."""
     shown_axes = {*differing_axes(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     rows: list[dict[str, Any]] = []
     for axes, line in lines:
         fates = [
-            (environment, batch_size, _fate(comparison.status(case_id, environment)))
-            for environment in comparison.environments
+            (environment, batch_size, _fate(suite_cases.status(case_id, environment)))
+            for environment in suite_cases.environments
             for batch_size, case_id in line.items()
         ]
         if any(fate == OUT_OF_MEMORY for *_, fate in fates):
@@ -163,7 +163,7 @@ def _chart(comparison: Comparison, lines: list[tuple[_Axes, _Line]]) -> Iterator
             ]
     if rows:
         caption = t("Batch sizes of every network that ran out of memory somewhere, by environment.")
-        name = f"{comparison.suite}-{comparison.protocol}-memory"
+        name = f"{suite_cases.suite}-{suite_cases.protocol}-memory"
         yield figures.block(_map(rows), t("What fits in memory"), name, caption)
 
 

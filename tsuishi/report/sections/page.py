@@ -6,12 +6,12 @@ from functools import cache
 
 from tsuishi import extras
 from tsuishi.base.language import t
-from tsuishi.report.parts import comparison, declarations
+from tsuishi.report.parts import declarations, suite_cases
 from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, TableValues
-from tsuishi.report.parts.comparison import every_comparison
 from tsuishi.report.parts.declarations import EVERY_AXIS, Column, Declared, Tables
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened_sections
+from tsuishi.report.parts.suite_cases import cases_of_suites
 from tsuishi.report.parts.wording import unit_of
 from tsuishi.report.sections import (
     against_baseline,
@@ -55,7 +55,7 @@ def every_table() -> Tables:
         *(verdict_rows.TABLES, replication.TABLES, side_by_side.TABLES),
         # Sorted by the names of the tables.
         dict(sorted(table for tables in extras.given("sections", "TABLES") for table in tables.items())),
-        *(against_baseline.TABLES, past_sessions.TABLES, beside_published.TABLES, comparison.TABLES, memory.TABLES),
+        *(against_baseline.TABLES, past_sessions.TABLES, beside_published.TABLES, suite_cases.TABLES, memory.TABLES),
         *(fits.TABLES, speed_up.TABLES, load.TABLES, suite_views.TABLES, main_questions.TABLES),
         *(what_ran.TABLES, descriptions.TABLES, declarations.TABLES, TABLES),
     )
@@ -71,7 +71,7 @@ def make_page(
     """
     baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
-    verdicts, every = Verdicts(evidence), every_comparison(evidence)
+    verdicts, every = Verdicts(evidence), cases_of_suites(evidence)
     explanations = Explanations(evidence, every_table(), verdicts.conclusions.answers)
     questions = main_questions.Questions(evidence, verdicts.conclusions.answers, explanations)
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
@@ -82,7 +82,7 @@ def make_page(
 
     def of_suites() -> Iterator[Section]:
         for suite in evidence.suites:
-            of_suite = [comparison for comparison in every if comparison.suite == suite]
+            of_suite = [suite_cases for suite_cases in every if suite_cases.suite == suite]
             section = suite_views.suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
             yield replace(section, folded=not shows_numbers)
 

@@ -6,8 +6,8 @@ from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import best, marked, mean_ratio
 from tsuishi.estimates.terms import Terms
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import unit_of
 from tsuishi.specs import quantities
 from tsuishi.specs.questions import look_at
@@ -25,19 +25,19 @@ class Matchup:
     `reference` is the first environment in which any of these cases has the quantity.
     """
 
-    def __init__(self, comparison: Comparison, quantity: str, case_ids: Sequence[str], terms: Terms) -> None:
-        self.comparison, self.quantity, self.case_ids = comparison, quantity, case_ids
+    def __init__(self, suite_cases: SuiteCases, quantity: str, case_ids: Sequence[str], terms: Terms) -> None:
+        self.suite_cases, self.quantity, self.case_ids = suite_cases, quantity, case_ids
         self.rate = is_rate(quantity)
         self.terms: dict[str, dict[str, Term]] = {
             case_id: {
                 environment: terms[case_id, environment, quantity]
-                for environment in comparison.environments
+                for environment in suite_cases.environments
                 if (case_id, environment, quantity) in terms
             }
             for case_id in case_ids
         }
         measured = {environment for terms_of_case in self.terms.values() for environment in terms_of_case}
-        self.reference = next(name for name in comparison.environments if name in measured)
+        self.reference = next(name for name in suite_cases.environments if name in measured)
         # The marks of rows, which `matchups` sets: they depend on all rows of a report.
         self.best: dict[str, str | None] = {}
 
@@ -64,12 +64,12 @@ class Matchup:
 
     @property
     def others(self) -> list[str]:
-        return [name for name in self.comparison.environments if name != self.reference]
+        return [name for name in self.suite_cases.environments if name != self.reference]
 
 
-def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> list[Matchup]:
+def matchups(evidence: Evidence, every_suite: Iterable[SuiteCases], explanations: Explanations) -> list[Matchup]:
     """The matchups of every suite and protocol: a matchup for each quantity. Their rows have marks."""
-    every = list(_matchups(evidence, comparisons, explanations))
+    every = list(_matchups(evidence, every_suite, explanations))
     rows = [(matchup, case_id) for matchup in every for case_id in matchup.case_ids]
     marks = marked([best(_at_look(evidence, matchup, case_id), matchup.rate) for matchup, case_id in rows])
     for (matchup, case_id), mark in zip(rows, marks, strict=True):
@@ -95,11 +95,11 @@ def is_pace(quantity: str) -> bool:
     return quantities.is_unit_of_pace(unit_of(quantity))
 
 
-def _matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
+def _matchups(evidence: Evidence, every_suite: Iterable[SuiteCases], explanations: Explanations) -> Iterator[Matchup]:
     known = known_quantities(evidence.terms)
-    for comparison in comparisons:
-        for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items():
-            yield Matchup(comparison, quantity, case_ids, evidence.terms)
+    for suite_cases in every_suite:
+        for quantity, case_ids in cases_by_quantity(suite_cases, known, explanations).items():
+            yield Matchup(suite_cases, quantity, case_ids, evidence.terms)
 
 
 def known_quantities(*every: Terms) -> dict[str, set[str]]:
@@ -112,22 +112,22 @@ def known_quantities(*every: Terms) -> dict[str, set[str]]:
 
 
 def cases_by_quantity(
-    comparison: Comparison, known: Mapping[str, set[str]], explanations: Explanations
+    suite_cases: SuiteCases, known: Mapping[str, set[str]], explanations: Explanations
 ) -> dict[str, list[str]]:
     """The cases to compare by each quantity. A case without a time or rate joins the group with the most cases.
 
     known: the quantities of every case that has any.
     """
-    every = {quantity for case_id in comparison.case_ids for quantity in known.get(case_id, ())}
-    groups = _groups(comparison.evidence, comparison.suite, explanations, every)
+    every = {quantity for case_id in suite_cases.case_ids for quantity in known.get(case_id, ())}
+    groups = _groups(suite_cases.evidence, suite_cases.suite, explanations, every)
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []
-    for case_id in comparison.case_ids:
+    for case_id in suite_cases.case_ids:
         group = next((names for names in groups if known.get(case_id, set()) & {*names}), None)
         (homeless if group is None else by_group[group]).append(case_id)
     most = max(by_group, key=lambda group: len(by_group[group]))
     by_group[most] += homeless
-    order = {case_id: place for place, case_id in enumerate(comparison.case_ids)}
+    order = {case_id: place for place, case_id in enumerate(suite_cases.case_ids)}
     return {
         quantity: sorted(case_ids, key=order.__getitem__)
         for group, case_ids in by_group.items()

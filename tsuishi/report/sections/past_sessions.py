@@ -12,9 +12,9 @@ from tsuishi.estimates.terms import Key
 from tsuishi.estimates.variances import pool
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Bullets, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, EVERY_AXIS, QUANTITY, UNIT, Column, Tables
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import label, unit_of
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.pairs import cases_by_quantity, known_quantities
@@ -61,7 +61,7 @@ class Past(NamedTuple):
 
 
 def history_section(
-    evidence: Evidence, given: Past, every: Sequence[Comparison], explanations: Explanations
+    evidence: Evidence, given: Past, every: Sequence[SuiteCases], explanations: Explanations
 ) -> Section:
     """A chart for each suite, protocol and quantity."""
     past, changes = given.evidence, _changes(evidence, given.evidence)
@@ -69,25 +69,25 @@ def history_section(
     known = known_quantities(past.terms)
     blocks: list[Block] = [Text(_about())]
     rows: list[dict[str, Any]] = []
-    for comparison in every:
-        for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items():
+    for suite_cases in every:
+        for quantity, case_ids in cases_by_quantity(suite_cases, known, explanations).items():
             points = [
                 point
                 for case_id in case_ids
                 for column, its in environments.items()
-                for point in _points(past, (comparison.suite, comparison.protocol, its, quantity), case_id, column)
+                for point in _points(past, (suite_cases.suite, suite_cases.protocol, its, quantity), case_id, column)
             ]
             for point in points:
                 more = {"unit": unit_of(quantity), "changed": changes.get(point.session)}
                 rows.append(evidence.axes[point.case_id] | point._asdict() | more)
             if len({point.session for point in points}) > 1:
-                title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=label(quantity))
-                chart = _chart(points, comparison, list(environments), changes)
-                name = f"history-{comparison.suite}-{comparison.protocol}-{quantity}"
+                title = t("{suite}, {protocol}: {quantity}", **suite_cases.where, quantity=label(quantity))
+                chart = _chart(points, suite_cases, list(environments), changes)
+                name = f"history-{suite_cases.suite}-{suite_cases.protocol}-{quantity}"
                 blocks.append(figures.block(chart, title, name, _caption()))
     sessions = {row["session"] for row in rows}
     drawn = {row["case_id"] for row in rows}
-    if left_out := sum(case_id not in drawn for comparison in every for case_id in comparison.case_ids):
+    if left_out := sum(case_id not in drawn for suite_cases in every for case_id in suite_cases.case_ids):
         without = t("Cases without a time or a rate above 0, which have no history: {count}.", count=left_out)
         blocks.append(Text(without, kind="note"))
     changed = [
@@ -181,7 +181,7 @@ def _means(points: Sequence[SessionPoint]) -> Mapping[tuple[str, str], float]:
 
 
 def _chart(
-    points: Sequence[SessionPoint], comparison: Comparison, environments: list[str], changes: Mapping[str, str]
+    points: Sequence[SessionPoint], suite_cases: SuiteCases, environments: list[str], changes: Mapping[str, str]
 ) -> dict[str, Any]:
     """Values over dates; a line for each case, in the colour of its environment."""
     means = _means(points)
@@ -191,7 +191,7 @@ def _chart(
         ends = {
             end: None if value is None else value / mean for end, value in (("low", point.low), ("high", point.high))
         }
-        names = {"environment": point.environment, "case": comparison.name(point.case_id), "session": point.session}
+        names = {"environment": point.environment, "case": suite_cases.name(point.case_id), "session": point.session}
         rows.append({**names, "date": point.began_at, "value": point.value / mean, **ends})
         rows[-1]["changed"] = point.session in changes
     drawn = [name for name in environments if name in {row["environment"] for row in rows}]

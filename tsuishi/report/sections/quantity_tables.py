@@ -7,9 +7,9 @@ from typing import Any
 from tsuishi.base.language import mark, t
 from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.shown_units import Unit
+from tsuishi.report.parts.suite_cases import SuiteCases, published_name
 from tsuishi.report.parts.wording import (
     NOT_PUBLISHED,
     Cell,
@@ -53,18 +53,18 @@ _OTHER = mark("Other measurements")
 _FEW_ROWS = 12
 
 
-def measured_view(comparison: Comparison, explanation: Explanation) -> View:
+def measured_view(suite_cases: SuiteCases, explanation: Explanation) -> View:
     """A table for each group of quantities; where nothing was measured, a table of the cases' statuses."""
-    covered = explanation.covered(comparison)
+    covered = explanation.covered(suite_cases)
     # The quantities of single GPUs are in the section on telemetry.
-    every = comparison.quantities - comparison.evidence.words.of_one_gpu
+    every = suite_cases.quantities - suite_cases.evidence.words.of_one_gpu
     groups = {**explanation.read_together, **_TOGETHER}
     together = {title: [name for name in names if name in every] for title, names in groups.items()}
     together[_OTHER] = sorted(every - {name for names in together.values() for name in names})
     shown = {title: quantities for title, quantities in together.items() if quantities} or {mark("Outcome"): []}
     tables = [
         _table(
-            comparison,
+            suite_cases,
             title,
             quantities,
             every_case=number == 0,
@@ -72,26 +72,26 @@ def measured_view(comparison: Comparison, explanation: Explanation) -> View:
         )
         for number, (title, quantities) in enumerate(shown.items())
     ]
-    return View(tuple(notes_once(tables)), {"cases": list(comparison.rows())})
+    return View(tuple(notes_once(tables)), {"cases": list(suite_cases.rows())})
 
 
-def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
+def _table(suite_cases: SuiteCases, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
     """A row for each case and environment, then a row for each published machine that has numbers of the case.
 
     every_case: also rows without a number beside or below them. Without quantities, the cells are statuses.
     """
-    numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
-    hardware = comparison.evidence.hardware
+    numbers_of = {case_id: suite_cases.evidence.published(case_id) for case_id in suite_cases.case_ids}
+    hardware = suite_cases.evidence.hardware
     published = {
         case_id: {key: {name: numbers[key, name] for name in quantities if (key, name) in numbers} for key in hardware}
         for case_id, numbers in numbers_of.items()
     }
-    estimates = [row for name in quantities for row in comparison.estimates_of.get(name, ())]
+    estimates = [row for name in quantities for row in suite_cases.estimates_of.get(name, ())]
     rows, left_out = [], False
-    for case_id in comparison.case_ids:
-        case = text_cell(comparison.name(case_id))
-        for name in comparison.environments:
-            cells = [comparison.cell(case_id, name, quantity) for quantity in quantities or [""]]
+    for case_id in suite_cases.case_ids:
+        case = text_cell(suite_cases.name(case_id))
+        for name in suite_cases.environments:
+            cells = [suite_cases.cell(case_id, name, quantity) for quantity in quantities or [""]]
             if every_case or any(published[case_id].values()) or any(cell.kind == "number" for cell in cells):
                 rows.append([case, text_cell(name, "label"), *cells])
             else:
@@ -99,18 +99,18 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
         for key, numbers in published[case_id].items():
             if numbers:
                 theirs = [
-                    _published_cell(numbers[name], comparison.unit(name))
+                    _published_cell(numbers[name], suite_cases.unit(name))
                     if name in numbers
                     else status_cell(NOT_PUBLISHED)
                     for name in quantities
                 ]
                 rows.append([case, text_cell(published_name(hardware[key].title)), *theirs])
-    headers = [header(name, comparison.unit(name)) for name in quantities] or [t("status")]
-    notes = _notes(comparison, quantities, estimates)
+    headers = [header(name, suite_cases.unit(name)) for name in quantities] or [t("status")]
+    notes = _notes(suite_cases, quantities, estimates)
     if left_out:
         notes.append(t("Rows without a number are left out; the first table has the status of their cases."))
     columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
-    return Table(columns, rows, title=_title(comparison, title), folded=folded, notes=notes, filters=filters)
+    return Table(columns, rows, title=_title(suite_cases, title), folded=folded, notes=notes, filters=filters)
 
 
 def _published_cell(number: Number, unit: Unit) -> Cell:
@@ -118,11 +118,11 @@ def _published_cell(number: Number, unit: Unit) -> Cell:
     return replace(cell, notes=(t("impossible: {reason}", reason=number.impossible),)) if number.impossible else cell
 
 
-def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:
+def _notes(suite_cases: SuiteCases, quantities: list[str], estimates: list[Any]) -> list[str]:
     """The meanings of the marks that stand below the numbers of this table."""
     notes = []
     if "fraction_of_limit" in quantities:
-        notes += limit_notes(comparison.fractions, comparison.evidence.limits)
+        notes += limit_notes(suite_cases.fractions, suite_cases.evidence.limits)
     if any(row.n > 1 for row in estimates):
         notes.append(
             t("n: number of trials. Each value is their geometric mean; the smallest and the largest stand below it.")
@@ -135,7 +135,7 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
             )
         )
     if any(row.derived and row.unit == "s" for row in estimates):
-        notes.append(_derived(comparison.epochs))
+        notes.append(_derived(suite_cases.epochs))
     return [*notes, *_predicted({row.quantity for row in estimates if row.derived})]
 
 
@@ -153,9 +153,9 @@ def _predicted(derived: Iterable[str]) -> Iterator[str]:
             )
 
 
-def _title(comparison: Comparison, title: str) -> str:
-    if title == _EPOCHS and comparison.epochs:
-        return t("Epochs of {images} images", images=f"{comparison.epochs.images:,}")
+def _title(suite_cases: SuiteCases, title: str) -> str:
+    if title == _EPOCHS and suite_cases.epochs:
+        return t("Epochs of {images} images", images=f"{suite_cases.epochs.images:,}")
     return t(title)
 
 

@@ -81,7 +81,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
         means = {environment: matchup.mean(environment) for environment in matchup.others}
         cells = [_mean_cell(matchup, environment, means.get(environment)) for environment in environments]
         table.append([text_cell(_where(matchup)), text_cell(label(matchup.quantity), "label"), *cells])
-        where = {**matchup.comparison.where, "quantity": matchup.quantity, "reference": matchup.reference}
+        where = {**matchup.suite_cases.where, "quantity": matchup.quantity, "reference": matchup.reference}
         rows += [
             {**where, "environment": environment, "cases": mean[1], **ratio_columns(mean[0])}
             for environment, mean in means.items()
@@ -96,7 +96,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
 
 
 def _where(matchup: Matchup) -> str:
-    return t("{suite}, {protocol}", **matchup.comparison.where)
+    return t("{suite}, {protocol}", **matchup.suite_cases.where)
 
 
 def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Chart]:
@@ -160,7 +160,7 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
             count=FEWEST_TRIALS,
         )
     yield from machine_notes(evidence)
-    without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
+    without = [suite for suite in evidence.suites if suite not in {matchup.suite_cases.suite for matchup in compared}]
     if without:
         yield t(
             "These suites have no time or rate to compare, and are only in their own sections: {suites}.",
@@ -185,7 +185,7 @@ def _mean_cell(matchup: Matchup, environment: str, mean: tuple[Contrast, int] | 
 
 def _view(matchup: Matchup, folded: bool) -> View:
     """A row per case: the reference's value, and every other environment's ratio to it."""
-    comparison = matchup.comparison
+    comparison = matchup.suite_cases
     title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(matchup.quantity, _unit(matchup)))
     columns = [t("case"), t("{environment}, the reference", environment=matchup.reference), *matchup.others]
     table = [
@@ -212,9 +212,9 @@ def _intervals() -> str:
 def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:
     term = matchup.terms[case_id].get(environment)
     if term is None:
-        return matchup.comparison.cell(case_id, environment, matchup.quantity)
+        return matchup.suite_cases.cell(case_id, environment, matchup.quantity)
     value = math.exp(term.mean)
-    notes = (t("n = {n}", n=term.trials), *matchup.comparison.marks(case_id, environment))
+    notes = (t("n = {n}", n=term.trials), *matchup.suite_cases.marks(case_id, environment))
     contrast = matchup.ratio(case_id, environment)
     if contrast is None:
         best = matchup.best[case_id] == environment
@@ -224,12 +224,12 @@ def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:
 
 
 def _unit(matchup: Matchup) -> Unit:
-    return matchup.comparison.unit(matchup.quantity)
+    return matchup.suite_cases.unit(matchup.quantity)
 
 
 def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
     """The rows of side_by_side.csv for a case: a row for every environment, whatever the case's status there."""
-    comparison = matchup.comparison
+    comparison = matchup.suite_cases
     base = {"case_id": case_id, **comparison.axes[case_id], "unit": unit_of(matchup.quantity)}
     base |= {"quantity": matchup.quantity, "reference": matchup.reference}
     for environment in comparison.environments:

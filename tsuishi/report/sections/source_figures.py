@@ -8,8 +8,8 @@ from tsuishi.report.charts import figures
 from tsuishi.report.charts.originals import constants, original_chart, original_points, scale_of
 from tsuishi.report.charts.sweeps import Points
 from tsuishi.report.parts.blocks import Block, Code, Heading, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.standing import PublishedStanding, device_names, our_values, published_values
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, header, status_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.beside_published import cards_view
 from tsuishi.report.sections.descriptions import command_line
@@ -18,13 +18,13 @@ from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 
 
-def figures_section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
+def figures_section(evidence: Evidence, every_suite: Sequence[SuiteCases]) -> Section:
     """The pictures of every source, also of those whose suites did not run."""
     pictured = [source for source in evidence.sources if source.figures]
     devices = device_names(evidence)
     views = []
     for source in pictured:
-        values = [(published_values(source, each), our_values(comparisons, each, devices)) for each in source.figures]
+        values = [(published_values(source, each), our_values(every_suite, each, devices)) for each in source.figures]
         filled = [_Filled(source, each, *known) for each, known in zip(source.figures, values, strict=True)]
         views.append(_source(evidence, source, filled))
     about = in_words(source.name for source in pictured)

@@ -9,8 +9,8 @@ from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.scaling import Scaling, summing_s
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.comparison import Comparison, Known, differing_axes
 from tsuishi.report.parts.declarations import EVERY_AXIS, SERIES, SIMULATED, Column, Tables, cells
+from tsuishi.report.parts.suite_cases import Known, SuiteCases, differing_axes
 from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
@@ -42,12 +42,14 @@ _SPEEDS = ("distinct_images_per_s", "throughput_images_per_s")
 _MOST_LINES = 12
 
 
-def scaling_view(comparison: Comparison) -> View:
+def scaling_view(suite_cases: SuiteCases) -> View:
     """Speed-up and efficiency of several devices, measured and published."""
-    results = _scalings(comparison)
+    results = _scalings(suite_cases)
     telling = {*differing_axes(result.axes for result in results), STRATEGY} - {DEVICES, NODES, BATCH_SIZE}
-    rows = [{**result.axes} | cells(TABLES["scaling"], result) | comparison.where | _ends(result) for result in results]
-    drawn = list(_chart(comparison, results, telling))
+    rows = [
+        {**result.axes} | cells(TABLES["scaling"], result) | suite_cases.where | _ends(result) for result in results
+    ]
+    drawn = list(_chart(suite_cases, results, telling))
     blocks: tuple[Block, ...] = (*drawn, *_tables(results, telling, folded=bool(drawn)))
     return View(blocks, {"scaling": rows})
 
@@ -58,8 +60,8 @@ def _ends(result: Scaling) -> dict[str, float | None]:
     return {"low": low, "high": high}
 
 
-def _scalings(comparison: Comparison) -> list[Scaling]:
-    terms, rates = comparison.evidence.terms, _all_reduces(comparison.evidence)
+def _scalings(suite_cases: SuiteCases) -> list[Scaling]:
+    terms, rates = suite_cases.evidence.terms, _all_reduces(suite_cases.evidence)
     measured = [
         scaling.SpeedPoint(
             known.series,
@@ -69,7 +71,7 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
             terms.get(term),
             _summing_share(known, rates),
         )
-        for known in comparison.ours()
+        for known in suite_cases.ours()
         # Several devices may process the same image: it counts once.
         for quantity in [next((name for name in _SPEEDS if known.values.get(name)), "")]
         for term in [(str(known.case_id), known.series, quantity)]
@@ -77,7 +79,7 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
     ]
     published = [
         scaling.SpeedPoint(known.series, known.axes, known.epochs.images / known.values["median_epoch_s"], False)
-        for known in comparison.theirs
+        for known in suite_cases.theirs
         if known.epochs and "median_epoch_s" in known.values
     ]
     ours = list(scaling.scalings(measured))
@@ -170,15 +172,15 @@ def _simulated() -> str:
     return t("Simulated devices share one device: their scaling says nothing about GPUs.")
 
 
-def _chart(comparison: Comparison, results: list[Scaling], telling: set[str]) -> Iterator[Chart]:
+def _chart(suite_cases: SuiteCases, results: list[Scaling], telling: set[str]) -> Iterator[Chart]:
     """Efficiency against the batch size: a chart for each network, with a panel for each kind of scaling."""
     for number, model in enumerate(dict.fromkeys(result.axes.get(MODEL) for result in results), start=1):
         of_model = [result for result in results if result.axes.get(MODEL) == model]
-        yield from _chart_of(comparison, of_model, telling, number)
+        yield from _chart_of(suite_cases, of_model, telling, number)
 
 
-def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
-    environments = comparison.evidence.environments
+def _chart_of(suite_cases: SuiteCases, results: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
+    environments = suite_cases.evidence.environments
     rows = [
         {
             "kind": t(_TITLES[_kind(result)]),
@@ -193,7 +195,7 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
     lines = {(row["series"], row["case"]) for row in rows}
     if len({row["batch_size"] for row in rows}) < 2 or len(lines) > _MOST_LINES:
         return
-    shared = [comparison.protocol, *{str(result.axes[MODEL]) for result in results if MODEL in result.axes}]
+    shared = [suite_cases.protocol, *{str(result.axes[MODEL]) for result in results if MODEL in result.axes}]
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),
@@ -201,7 +203,7 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
         t("Grey and dashed: published, on other hardware.") if any(row["published"] for row in rows) else "",
         _simulated() if any(result.simulated for result in results) else "",
     ]
-    name = f"{comparison.suite}-{comparison.protocol}-efficiency-{number}"
+    name = f"{suite_cases.suite}-{suite_cases.protocol}-efficiency-{number}"
     yield figures.block(_efficiency_chart(rows, environments), t("Efficiency of scaling"), name, prose(sentences))
 
 

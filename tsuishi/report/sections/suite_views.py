@@ -8,9 +8,9 @@ from tsuishi.report.charts import figures
 from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.declarations import ENVIRONMENT, AxisColumns, Column, Tables
 from tsuishi.report.parts.explanation import Guarded, OwnChart
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.parts.wording import Cell, Table, header, number_cell, text_cell, vocabulary_in_use
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.report.sections.memory import memory
@@ -35,7 +35,7 @@ _TROUBLE = mark(
     "file, then make the report again."
 )
 # The views after the tables of a protocol, in reading order; each may be empty.
-_AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
+_AFTER_THE_TABLES: tuple[Callable[[SuiteCases], View], ...] = (
     step_parts,
     memory,
     fitted_lines,
@@ -45,42 +45,44 @@ _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
 )
 
 
-def suite_section(explanation: Guarded, comparisons: Iterable[Comparison], caveats: tuple[str, ...] = ()) -> Section:
-    """The section of a suite that ran, from its explanation, its comparisons under each protocol, and its caveats."""
-    every = list(comparisons)
-    views = [view for comparison in every for view in _protocol(explanation, comparison)]
+def suite_section(explanation: Guarded, every_suite: Iterable[SuiteCases], caveats: tuple[str, ...] = ()) -> Section:
+    """The section of a suite that ran, from its explanation, its cases under each protocol, and its caveats."""
+    every = list(every_suite)
+    views = [view for suite_cases in every for view in _protocol(explanation, suite_cases)]
     views.append(_explained(explanation))
     if explanation.trouble:
         caveats = (*caveats, t(_TROUBLE, why=explanation.trouble))
     if caveats:
         views.insert(0, View((Bullets(caveats, title=t("Before you read a number")),)))
-    protocols = in_words(comparison.protocol for comparison in every)
+    protocols = in_words(suite_cases.protocol for suite_cases in every)
     about = t("cases: {count}; {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
     if caveats:
         about = t("{about}; warnings: {count}", about=about, count=len(caveats))
     return Section(f"suite-{explanation.suite}", explanation.suite, (*views,), about)
 
 
-def _protocol(explanation: Guarded, comparison: Comparison) -> Iterator[View]:
-    yield opening(comparison)
-    yield curves(comparison)
-    yield from explanation.opening_views(comparison)
-    yield measured_view(comparison, explanation)
+def _protocol(explanation: Guarded, suite_cases: SuiteCases) -> Iterator[View]:
+    yield opening(suite_cases)
+    yield curves(suite_cases)
+    yield from explanation.opening_views(suite_cases)
+    yield measured_view(suite_cases, explanation)
     for view in _AFTER_THE_TABLES:
-        yield view(comparison)
-    for number, chart in enumerate(explanation.charts(comparison), start=1):
-        yield _own_chart(comparison, chart, number)
-    yield from explanation.closing_views(comparison)
+        yield view(suite_cases)
+    for number, chart in enumerate(explanation.charts(suite_cases), start=1):
+        yield _own_chart(suite_cases, chart, number)
+    yield from explanation.closing_views(suite_cases)
 
 
-def _own_chart(comparison: Comparison, chart: OwnChart, number: int) -> View:
+def _own_chart(suite_cases: SuiteCases, chart: OwnChart, number: int) -> View:
     """A chart of an explanation, with the look and the notes of all others, and its rows as a table."""
     size = {"width": 2 * figures.PANEL_WIDTH, "height": figures.PANEL_HEIGHT} if "spec" not in chart.drawing else {}
     config = {"range": {"category": list(figures.PALETTE)}, **chart.drawing.get("config", {})}
     drawn = {**figures.data_of(chart.rows), **size, **chart.drawing, "config": config}
-    name = f"{comparison.suite}-{comparison.protocol}-{chart.table}-{number}"
-    caption = prose([chart.caption, *comparison.flags()])
-    names = [name for name in dict.fromkeys(name for row in chart.rows for name in row) if name not in comparison.where]
+    name = f"{suite_cases.suite}-{suite_cases.protocol}-{chart.table}-{number}"
+    caption = prose([chart.caption, *suite_cases.flags()])
+    names = [
+        name for name in dict.fromkeys(name for row in chart.rows for name in row) if name not in suite_cases.where
+    ]
     cells = [[_cell(row.get(name)) for name in names] for row in chart.rows]
     table = Table([_header(name) for name in names], cells, folded=True)
     return View((figures.block(drawn, chart.title, name, caption), table), {chart.table: [*chart.rows]})
@@ -99,12 +101,12 @@ def _cell(value: Any) -> Cell:
     return number_cell(value) if is_number else text_cell(value)
 
 
-def opening(comparison: Comparison) -> View:
+def opening(suite_cases: SuiteCases) -> View:
     """The protocol, the axes that all cases share, and the machines."""
-    heading = Heading(t("Protocol: {protocol}", protocol=comparison.protocol))
-    notes = [t("All cases: {axes}.", axes=comparison.common)] if comparison.common else []
-    notes += machine_notes(comparison.evidence)
-    return View((heading, Text(t(_PROTOCOLS[comparison.protocol])), *(Text(note, kind="note") for note in notes)))
+    heading = Heading(t("Protocol: {protocol}", protocol=suite_cases.protocol))
+    notes = [t("All cases: {axes}.", axes=suite_cases.common)] if suite_cases.common else []
+    notes += machine_notes(suite_cases.evidence)
+    return View((heading, Text(t(_PROTOCOLS[suite_cases.protocol])), *(Text(note, kind="note") for note in notes)))
 
 
 def _explained(explanation: Guarded) -> View:

@@ -1,4 +1,4 @@
-"""Comparison: the cases of a suite under a protocol, by environment, beside their published numbers."""
+"""The cases of a suite under a protocol, by environment, beside their published numbers."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -89,7 +89,7 @@ class Known(NamedTuple):
         return step_time(self.values, self.axes, self.epochs)
 
 
-class Comparison:
+class SuiteCases:
     """The cases of a suite and protocol in all environments. A case that an environment lacks has a status there."""
 
     def __init__(self, evidence: Evidence, suite: str, protocol: str) -> None:
@@ -247,10 +247,10 @@ class Comparison:
         return [*flags, t("Synthetic data.")] if any(row.synthetic for row in self.estimates) else flags
 
 
-def every_comparison(evidence: Evidence) -> list[Comparison]:
-    """A comparison for every suite and protocol, in their order."""
+def cases_of_suites(evidence: Evidence) -> list[SuiteCases]:
+    """The cases of every suite and protocol, in their order."""
     kinds = sorted(set(zip(evidence.outcomes[SUITE], evidence.outcomes[PROTOCOL], strict=True)))
-    return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
+    return [SuiteCases(evidence, suite, protocol) for suite, protocol in kinds]
 
 
 def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
