@@ -1,16 +1,22 @@
 """`python -m tsuishi.artifacts.lock_installation LOCK`: installs a lock into the virtual environment that runs it.
 
+By uv, which pip fetches first, as the lock names it: it takes a quarter of the time and a sixth of the CPU's. By pip
+where the lock names no uv, and where uv cannot be had or cannot reach what pip reaches.
+
 Of pip's configuration, only options that say how to reach packages count. The rest would install packages elsewhere
 (user, target, prefix), or other packages (constraint, no-binary): pip's variables and files are for the user's own
 packages.
 """
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from tsuishi.artifacts.pip_configuration import pip_options
+from tsuishi.artifacts.pip_configuration import pip_options, pip_proxy
 
 # Options of pip that say where packages come from, and how they are reached and kept.
 _PASSED = frozenset(
@@ -19,18 +25,66 @@ _PASSED = frozenset(
         *("proxy", "cert", "client-cert", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
     }
 )
+# Variables of uv for options of pip that have a single value. pip's certificates are those of the system, or its own.
+_OF_UV = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "retries": "UV_HTTP_RETRIES",
+}
+_REQUIREMENT_OF_UV = re.compile(r"^uv==(?:.*\\\n)*.*\n", re.MULTILINE)
 
 
 def install(lock: Path) -> bool:
     """Install the files of a lock, by their hashes; pip prints what went wrong. Returns whether it went well."""
-    options = pip_options()
-    if ignored := sorted(options.keys() - _PASSED - {"config-file"}):
-        print(f"options of pip's configuration that do not count here: {', '.join(ignored)}", file=sys.stderr)
+    options = {name: value for name, value in pip_options().items() if name in _PASSED}
+    return _by_uv(lock, options) or _by_pip(lock, options)
+
+
+def _by_pip(lock: Path, options: Mapping[str, str], is_quiet: bool = False) -> bool:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    environ |= {f"PIP_{name.upper().replace('-', '_')}": options[name] for name in options.keys() & _PASSED}
+    environ |= {f"PIP_{name.upper().replace('-', '_')}": value for name, value in options.items()}
     command = [sys.executable, "-I", "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--require-hashes"]
     command += ["--no-deps", "-r", str(lock)]
-    return subprocess.run(command, env=environ | {"PIP_CONFIG_FILE": os.devnull}, check=False).returncode == 0
+    environ |= {"PIP_CONFIG_FILE": os.devnull}
+    return subprocess.run(command, env=environ, capture_output=is_quiet, check=False).returncode == 0
+
+
+def _by_uv(lock: Path, options: Mapping[str, str]) -> bool:
+    """Let pip install uv, and uv the rest: with a cache of its own beside the packages, which are links to it."""
+    uv = _REQUIREMENT_OF_UV.search(lock.read_text(encoding="utf-8"))
+    if not uv:
+        return False
+    with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
+        own = Path(folder) / "uv.lock"
+        own.write_text(uv[0], encoding="utf-8")
+        if not _by_pip(own, options, is_quiet=True):
+            return False
+        command = [sys.executable, "-I", "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
+        command += ["--require-hashes", "--only-binary=:all:", "--index-strategy=unsafe-best-match"]
+        command += [f"--cache-dir={folder}/cache", f"--python={sys.executable}", "-r", str(lock)]
+        if "PYTHONDONTWRITEBYTECODE" in os.environ:  # else Python writes the bytecode of what it imports
+            command += ["--compile-bytecode"]
+        return subprocess.run(command, env=_environ(options), capture_output=True, check=False).returncode == 0
+
+
+def _environ(options: Mapping[str, str]) -> dict[str, str]:
+    """The variables of uv that say what these options of pip say; none of the user's own."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "SSL_"))}
+    environ |= {"UV_SYSTEM_CERTS": "1"}
+    environ |= {_OF_UV[name]: " ".join(value.split()) for name, value in options.items() if name in _OF_UV}
+    if places := options.get("find-links"):
+        environ["UV_FIND_LINKS"] = ",".join(places.split())
+    if options.get("keyring-provider", "auto") == "subprocess":
+        environ["UV_KEYRING_PROVIDER"] = "subprocess"
+    if proxy := pip_proxy():
+        environ |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), proxy)
+    return environ
 
 
 if __name__ == "__main__":
