@@ -109,7 +109,7 @@ def list_(ctx: "ChainContext") -> None:
     if ctx.chain.options.has("sources"):
         listing.show_sources(ctx.chain.session, whole=ctx.chain.options.has("all"))
     else:
-        listing.show(ctx.chain.session)
+        listing.show(ctx.chain.session, whole=ctx.chain.options.has("all"))
 
 
 @task
@@ -124,7 +124,7 @@ def doctor(ctx: "ChainContext") -> None:
     if ctx.chain.options.has("remove_strays"):
         doctor.remove_strays(session.builder, session.screen)
     else:
-        doctor.examine(session.builder, session.nvml, session.screen)
+        doctor.examine(session.builder, session.nvml, session.screen, every=ctx.chain.options.has("all"))
 
 
 @task

@@ -110,7 +110,7 @@ def test_a_task_has_one_meaning_for_an_option_and_so_has_the_main_job() -> None:
     )
     assert helps["busy_gpu"].startswith("where another program uses the GPUs: ")
     assert helps["telemetry_interval"].startswith("seconds between telemetry rows, 0.1 to 60; 1 without it")
-    assert helps["all_charts"] == "of `report`"
+    assert helps["all_charts"].startswith("write every chart as SVG")
 
 
 @pytest.mark.long
@@ -218,7 +218,9 @@ def test_what_is_not_known_yet_is_refused_before_anything_is_fetched_or_built(tm
         assert result.returncode == 1
         assert result.stderr.startswith(said)
         assert "host: ready" not in result.stdout
-    listed = invoke(root, "list", DOCKER_HOST="unix:///nowhere/docker.sock")
+    brief = invoke(root, "list", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert "1 other cannot be made or used here: `invoke list --all` says why\n" in brief.stdout
+    listed = invoke(root, "list", "--all", DOCKER_HOST="unix:///nowhere/docker.sock")
     assert "not here: 1 hashes not known yet (invoke lock)" in listed.stdout
     shown = invoke(root, "images", DOCKER_HOST="unix:///nowhere/docker.sock")
     assert "not here: 1 hashes not known yet (invoke lock)" in shown.stdout
@@ -280,8 +282,9 @@ def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
         "default = false\n" + bench.read_text(encoding="utf-8"), encoding="utf-8"
     )
     listed = invoke(root, "list")
-    suites = [line for line in listed.stdout.splitlines() if line.startswith(("bench ", "other "))]
-    assert ["yes" in suites[0], "where it is named" in suites[1]] == [True, True], suites
+    suites = [line.split()[:2] for line in listed.stdout.splitlines() if line.startswith(("bench ", "other "))]
+    assert suites == [["bench", "1/1/1"], ["other", "1/1/1"]]
+    assert "only where they are named: other (--suite)\n" in listed.stdout
     assert listed.returncode == 0, listed.stderr
     assert "An interpreter of this machine" in listed.stdout
     assert "none yet: invoke build run-suite report" in listed.stdout
@@ -289,6 +292,10 @@ def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
     assert examined.returncode == 0, examined.stderr
     assert "missing Docker: Docker does not answer" in examined.stdout
     assert "start it, or use --engine venv" in examined.stdout
+    assert examined.stdout.startswith("missing "), "what is missing comes first"
+    counts = re.search(r"^(\d+) of (\d+) environments can run here, all on the CPU: ", examined.stdout, re.MULTILINE)
+    assert counts
+    assert counts[1] == counts[2] == "1"
 
 
 @pytest.mark.long

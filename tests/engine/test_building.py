@@ -144,8 +144,7 @@ def test_what_one_environment_fails_of_keeps_none_of_the_others_back(
     work, said = session(checkout, given)
     assert set(work.build([tiny(checkout), second])) == {"tiny", "second"}
     assert said.getvalue().splitlines() == [
-        "tiny: built already, nothing to do",
-        "second: built already, nothing to do",
+        "tiny, second: built already, nothing to do",
     ]
 
 

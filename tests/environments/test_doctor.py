@@ -21,7 +21,7 @@ def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
     out = io.StringIO()
     screen = Screen(Console(file=out, width=1000, highlight=False, soft_wrap=True))
     builder = Builder(Settings(cache=tmp_path, engine="venv"), Checkout())
-    doctor.examine(builder, nvml, screen)
+    doctor.examine(builder, nvml, screen, every=True)
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
     return {line.split()[2].rstrip(":"): line for line in lines if line.split()[1] == "environment"}
 

@@ -315,7 +315,7 @@ def test_a_bad_run_is_listed_with_its_reason_beside_the_good_ones(
     bad = RunDirectory(run.path.with_name("20000101-000000-bad"))
     path = bad.path / file if file == "run.json" else bad.finished_folders()[0] / file
     damage(path)
-    listing.show(replace(session(root), screen=Screen()))
+    listing.show(replace(session(root), screen=Screen()), whole=True)
     said = capsys.readouterr().out
     rows = {line.split()[0]: line.rstrip() for line in said.splitlines() if line[:2] in ("20", "29")}
     assert "quick" in rows[run.id]

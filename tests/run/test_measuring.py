@@ -200,7 +200,7 @@ def test_an_environment_that_refuses_every_case_leaves_nothing_to_ask(checkout: 
 def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(
     checkout: Checkout, original: Made, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan_run(session(checkout, 600.0))
+    plan_run(session(checkout, 600.0), only=True)
     assert (
         "At the usual scatter between trials (too few measured here yet: 3 % is assumed), 3 trials find a difference"
     ) in capsys.readouterr().out
@@ -220,7 +220,7 @@ def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(
     name = scatter_name("host", "cpu", "cores", "literal", "first_run_s")
     scatter = math.sqrt(squares / freedom)
     assert session(measured, None).history.scatter([name]) == pytest.approx(scatter)
-    plan_run(session(measured, 600.0))
+    plan_run(session(measured, 600.0), only=True)
     assert f"At the scatter seen here ({100 * scatter:.1f} % between trials of host), " in capsys.readouterr().out
 
 

@@ -10,9 +10,9 @@ packages.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -56,21 +56,28 @@ def _by_pip(lock: Path, options: Mapping[str, str], is_quiet: bool = False) -> b
 
 
 def _by_uv(lock: Path, options: Mapping[str, str]) -> bool:
-    """Let pip install uv, and uv the rest: with a cache of its own beside the packages, which are links to it."""
+    """Let pip install uv, and uv the rest: with a cache of its own beside the packages, which are links to it.
+
+    A process that is killed leaves the cache in .venv, which the next call makes anew.
+    """
     uv = _REQUIREMENT_OF_UV.search(lock.read_text(encoding="utf-8"))
     if not uv:
         return False
-    with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:
-        own = Path(folder) / "uv.lock"
+    folder = Path(sys.prefix) / "uv"
+    folder.mkdir()
+    try:
+        own = folder / "uv.lock"
         own.write_text(uv[0], encoding="utf-8")
         if not _by_pip(own, options, is_quiet=True):
             return False
         command = [sys.executable, "-I", "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
         command += ["--require-hashes", "--only-binary=:all:", "--index-strategy=unsafe-best-match"]
         command += [f"--cache-dir={folder}/cache", f"--python={sys.executable}", "-r", str(lock)]
-        if "PYTHONDONTWRITEBYTECODE" in os.environ:  # else Python writes the bytecode of what it imports
+        if "PYTHONDONTWRITEBYTECODE" in os.environ:  # else the first import writes the bytecode
             command += ["--compile-bytecode"]
         return subprocess.run(command, env=_environ(options), capture_output=True, check=False).returncode == 0
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _environ(options: Mapping[str, str]) -> dict[str, str]:

@@ -80,7 +80,10 @@ class Screen:
         table = Table(title=Text(safe(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
-            table.add_column(Text(safe(header)), justify="right" if numeric else "left", overflow="fold")
+            # Names are not cut; the other columns share the rest of the width.
+            table.add_column(
+                Text(safe(header)), justify="right" if numeric else "left", overflow="fold", no_wrap=index == 0
+            )
         for row in rows:
             table.add_row(*(Text(safe(cell)) for cell in row))
         self.console.print(table)

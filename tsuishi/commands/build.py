@@ -83,7 +83,7 @@ def fetch(session: Session) -> None:
         chosen = fitting_defaults(session.checkout, session.choice, session.nvml)
     if why_not := session.builder.engines.why_no_containers():
         say(f"base images are not fetched: {why_not}")
-    session.building().fetch([environment for environment in chosen if environment.pinned and not environment.open])
+    session.building.fetch([environment for environment in chosen if environment.pinned and not environment.open])
 
 
 def fetch_data(session: Session, url: str = "") -> Path:

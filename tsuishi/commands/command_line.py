@@ -7,6 +7,7 @@ before it reads tasks and their options.
 """
 
 import difflib
+import inspect
 import os
 import re
 import sys
@@ -20,7 +21,7 @@ from invoke import main
 from invoke.collection import Collection
 from invoke.exceptions import Exit, ParseError
 from invoke.parser.argument import Argument
-from invoke.parser.context import ParserContext, translate_underscores
+from invoke.parser.context import ParserContext, to_flag, translate_underscores
 from invoke.parser.parser import Parser, ParseResult
 from invoke.tasks import Task
 
@@ -61,8 +62,8 @@ class Refused(Exit):
 class OptionArgument(Argument):
     """Invoke's argument for a row. Its help is made when it is read: it may need the settings, which import much."""
 
-    def __init__(self, row: Option, task: str) -> None:
-        self._row, self._task = row, task
+    def __init__(self, row: Option) -> None:
+        self._row = row
         super().__init__(
             row.name,
             kind=str if row.switch is None else bool,
@@ -73,12 +74,8 @@ class OptionArgument(Argument):
 
     @property
     def help(self) -> str:
-        """The row's help for the task that has the option; which tasks have it, for the rest of the main job."""
-        return (
-            self._row.told()
-            if self._task in self._row.of
-            else f"of {_either(name for name in self._row.of if name in MAIN_JOB)}"
-        )
+        """The row's help."""
+        return self._row.told()
 
     @help.setter
     def help(self, text: str | None) -> None:
@@ -96,7 +93,7 @@ class OptionTask(Task[Any]):
     def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Argument]:
         """An argument for each option of the task, and of the main job where the task belongs to the main job."""
         rows = {row.name: row for row in [*self._chained, *self.rows]}
-        return [OptionArgument(row, self.name) for row in rows.values()]
+        return [OptionArgument(row) for row in rows.values()]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for instead in extras.given("core_tasks", self.body.__name__):
@@ -130,7 +127,11 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
             raise Exit(code=0)
         if isinstance(name := core[0].args.list.value, str):
             raise Refused(f"--list takes no name: `invoke --list` shows all tasks, `invoke --help {name}` this task")
-        _CommandLine(collection, core.unparsed).check(core[0].args.help)
+        line_of_words = _CommandLine(collection, core.unparsed)
+        line_of_words.check(asked := core[0].args.help)
+        if isinstance(asked.value, str):
+            line_of_words.explain_task(asked.value, collection[asked.value])
+            raise Exit(code=0)
     return collection
 
 
@@ -175,6 +176,16 @@ class _CommandLine:
             raise Refused(self._explain(error)) from None
         except UserError as error:
             raise Refused(error) from None
+
+    def explain_task(self, name: str, task: OptionTask) -> None:
+        """Print the help of a task: its own options, as those of the rest of the main job have tasks of their own."""
+        context, columns = self._tasks[name], main.program.print_columns
+        print(as_typed(f"invoke {name} [options]\n\n{inspect.getdoc(task)}\n"))
+        if task.rows:
+            columns(sorted(context.help_for(to_flag(row.name)) for row in task.rows))
+        if name in MAIN_JOB:
+            others = (f"`invoke --help {other}`" for other in MAIN_JOB if other != name)
+            print(as_typed(f"In a chain, it takes the options of the other tasks, too: {', '.join(others)}"))
 
     def _explain(self, error: ParseError) -> UserError | ParseError:
         """The parser's error in tsuishi's words; unchanged if it is of a kind that users' mistakes do not cause."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
+from tsuishi.base.units import counted
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
@@ -18,21 +19,28 @@ if TYPE_CHECKING:
     from tsuishi.specs.source import Source
 
 
-def show(session: Session) -> None:
-    """Print tables of environments, suites and runs."""
+def show(session: Session, whole: bool) -> None:
+    """Print tables of environments, suites and runs; environments that cannot be made here only with `whole`."""
     rows = [
         environment_row(session.builder, session.nvml, environment)
         for environment in read_environments(session.checkout.images)
     ]
-    session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+    here = [row for row in rows if not (row[4].startswith("not here") or row[5].startswith("refused"))]
+    if whole:
+        session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+    else:
+        shown = [(name, state, where.partition(":")[0], default, what) for name, what, default, _, state, where in here]
+        session.screen.table("Environments", ("name", "state", "on", "default", "what"), shown)
+        if others := len(rows) - len(here):
+            session.screen.say(f"{counted(others, 'other')} cannot be made or used here: `invoke list --all` says why")
     if only_glanced_at(session.builder, rows):
         session.screen.say("built: the files were not compared; `invoke images` compares their sizes and times")
     suites = every_suite(session.checkout.suites)
     session.screen.table(
-        "Suites",
-        ("name", "what", "source", "default", *(f"cases, {profile}" for profile in PROFILES)),
-        [_suite_row(suite) for suite in suites],
+        "Suites, and their cases by profile", ("name", "/".join(PROFILES), "what"), list(map(_suite_row, suites))
     )
+    if named := [suite.name for suite in suites if not suite.default]:
+        session.screen.say(f"only where they are named: {', '.join(named)} (--suite)")
     runs = [run_row(path) for path in directory.known_runs(session.settings.results).values()]
     session.screen.table("Runs", ("id", "profile", "environments", "trials", "tried", ""), runs)
     if not runs:
@@ -40,9 +48,8 @@ def show(session: Session) -> None:
 
 
 def _suite_row(suite: Suite) -> tuple[object, ...]:
-    default = "yes" if suite.default else "where it is named"
-    counts = (len(list(suite.cases(profile, "cpu"))) for profile in PROFILES)
-    return suite.name, suite.title, suite.source or "", default, *counts
+    counts = "/".join(str(len(list(suite.cases(profile, "cpu")))) for profile in PROFILES)
+    return suite.name, counts, f"{suite.title} ({suite.source})" if suite.source else suite.title
 
 
 def show_sources(session: Session, whole: bool) -> None:

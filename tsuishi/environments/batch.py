@@ -55,9 +55,8 @@ class Building:
         """Every environment, ready to be entered. Raises UserError for failures, after the others are built."""
         self._builder.engines.sweep()
         earlier = {environment.name: self._builder.find(environment) for environment in environments}
-        for name, ready in earlier.items():
-            if ready is not None and name not in self._known:
-                self._screen.say(f"{name}: built already, nothing to do")
+        if there := [name for name, ready in earlier.items() if ready is not None and name not in self._known]:
+            self._screen.say(f"{', '.join(there)}: built already, nothing to do")
         to_build = [environment for environment in environments if earlier[environment.name] is None]
         made = self._make(to_build) if to_build else {}
         self._known |= earlier.keys()
@@ -122,7 +121,9 @@ class Building:
         threads.check()
         versions = {"Python": ready.record.python, **dict(sorted((ready.record.versions or {}).items()))}
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())
-        self._screen.say(f"{environment.name}: ready in {units.duration(time.monotonic() - begun)}: {listed}")
+        of_image = f", {units.megabytes(size)}" if (size := _image_bytes(ready)) else ""
+        took = units.duration(time.monotonic() - begun)
+        self._screen.say(f"{environment.name}: ready in {took}{of_image}: {listed}")
         return ready
 
     def _image_or_packages(self, environment: Environment, say: Say, downloaded: Progress) -> list[Path]:
@@ -174,21 +175,14 @@ class Building:
                 self._history.keep()
 
     def _print_built(self, results: Sequence[JobResult[Ready]], took_s: float) -> None:
-        rows = [
-            (
-                result.name,
-                units.duration(result.took_s),
-                units.megabytes(size) if (size := _image_bytes(result.made)) else "",
-                units.megabytes(result.downloaded + self._downloaded.get(result.name, 0)),
-            )
-            for result in results
-            if result.made
-        ]
-        if rows:
-            self._screen.table("Built", ("environment", "time", "size", "downloaded"), rows)
-        if rows and len(results) > 1:
+        made = [result for result in results if result.made]
+        if made and len(results) > 1:
             sum_s = units.duration(sum(result.took_s for result in results))
-            self._screen.say(f"{len(rows)} built in {units.duration(took_s)}; their times add up to {sum_s}")
+            size = sum(result.downloaded + self._downloaded.get(result.name, 0) for result in made)
+            self._screen.say(
+                f"{len(made)} built in {units.duration(took_s)}; their times add up to {sum_s}; "
+                f"{units.megabytes(size)} downloaded"
+            )
 
     def _print_fetched(self, results: Sequence[JobResult[Fetched]]) -> None:
         rows = [

@@ -1,6 +1,6 @@
 """The builds before a measurement: their downloads, disk space and time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tsuishi.base.screen import Screen
@@ -67,6 +67,15 @@ def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
     """Bytes beside the downloads: those of the built environments, and the other bytes of the `jobs` largest builds."""
     meanwhile = sorted((build.disk_bytes - build.size_bytes for build in planned), reverse=True)
     return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
+
+
+def print_builds_briefly(screen: Screen, planned: Sequence[PlannedBuild], left_out: Mapping[str, str]) -> None:
+    """Print the names of the environments of a plan: those to build, those that are built, those left out."""
+    for state, built in (("to build", False), ("built", True)):
+        if names := [build.environment.name for build in planned if build.built is built]:
+            screen.say(f"environments, {state}: {', '.join(names)}")
+    if left_out:
+        screen.say(f"left out: {', '.join(left_out)} (--plan says why)")
 
 
 def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict[str, str]) -> None:

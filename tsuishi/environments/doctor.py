@@ -33,17 +33,19 @@ class MachineCheck(NamedTuple):
     remedy: str = ""
 
 
-def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
-    """Print a line for each thing that a run may need, for each environment whether it would compute on GPUs, and for
-    each thing that a killed call has left.
+def examine(builder: Builder, nvml: Nvml, screen: Screen, *, every: bool = False) -> None:
+    """Print a line for each thing that a run may need, the missing first; how many environments can run here; each
+    thing that a killed call has left; and the main job at the end.
+
+    every: a line for each environment, too.
     """
     images = builder.checkout.images
     environments = read_environments(images)
     machine = (*_tools(builder, nvml, environments), *_gpus(nvml), *_amd_gpus(), _disk(builder.settings.cache))
-    for check in (*machine, *_arrivals(builder, nvml, environments)):
+    for check in sorted((*machine, *_arrivals(builder, nvml, environments)), key=lambda check: not check.remedy):
         state = "missing" if check.remedy else "ok"
         screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
-    for environment in environments:
+    for environment in environments if every else ():
         unknown = open_refusal(environment)
         refused = machine_refusal(environment) or gpu_refusal(environment, nvml, images, "auto", force=False)
         on_cpu = why_on_cpu(environment, nvml)
@@ -56,6 +58,24 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
         screen.say(f"stray   {stray.what}")
     if any(stray.remove for stray in found):
         screen.say("`invoke doctor --remove-strays` removes what a killed call has left")
+    for line in _conclusion(builder, nvml, environments):
+        screen.say(line)
+
+
+def _conclusion(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[str]:
+    """How many environments can run here, on what, and those of the main job."""
+    images = builder.checkout.images
+    here = [
+        each
+        for each in environments
+        if not (builder.engines.refusal(each) or gpu_refusal(each, nvml, images, "auto", force=False))
+    ]
+    on_gpu = [each for each in here if not why_on_cpu(each, nvml)]
+    main = [each.name for each in here if ("cuda" if on_gpu else "cpu") in each.default]
+    counts = f"{len(on_gpu)} on a GPU, {len(here) - len(on_gpu)} on the CPU" if on_gpu else "all on the CPU"
+    yield f"{len(here)} of {len(environments)} environments can run here, {counts}: `invoke doctor --all` names each"
+    if main:
+        yield f"the main job takes ten minutes, in {', '.join(main)}: `invoke build run-suite report`"
 
 
 def remove_strays(builder: Builder, screen: Screen) -> None:

@@ -70,7 +70,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
     if why_not := _why_not_here(builder, environment):
         state = why_not
     elif not environment.pinned:
-        state = "whatever is installed"
+        state = "as it is"
     else:
         state = "built" if builder.seems_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ _DIGITS = 12
 _CPUS = Path("/sys/devices/system/cpu")
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 _SUPPLIES = Path("/sys/class/power_supply")
+# The load of the last minute, as a share of the cores, from which on other programs disturb measurements.
+_BUSY_LOAD = 0.3
 _PRELOAD = Path("/etc/ld.so.preload")
 
 
@@ -49,6 +52,15 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "limits": limits_of_process(),
         **({"gpus_unused": nvml.why_not} if nvml.remedy else {}),
     }
+
+
+def machine_line(nvml: Nvml) -> str:
+    """The CPU and the GPUs in a line, with a warning where other programs compute."""
+    cores, load = psutil.cpu_count() or 1, psutil.getloadavg()[0]
+    gpus = Counter(gpu["name"] for gpu in nvml.describe())
+    named = ", ".join(f"{count} x {name}" for name, count in gpus.items()) or "no NVIDIA GPU"
+    busy = f"; load {load:.1f}: end other programs, they make times longer" if load > _BUSY_LOAD * cores else ""
+    return f"this machine: {_cpu_model()}, {cores} cores, {named}{busy}"
 
 
 def _os_name() -> str:

@@ -16,6 +16,8 @@ from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion, look_at
 from tsuishi.verdicts.power import Comparing, detectable_ratio
 
 _MINUTE_S = 60
+# The questions that are named before a run begins.
+_MOST_QUESTIONS = 6
 # The scatter between trials, where none was seen here.
 _ASSUMED = 0.03
 
@@ -34,6 +36,35 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
     screen.say(f"left out: {counted(outlined.left_out, 'case')} (--within none runs everything){bring}")
     if unknown := sorted(name for name in outlined.environments if outlined.costs.build_s.get(name)):
         screen.say(f"not yet asked which cases they can run: {', '.join(unknown)} (once they are built)")
+
+
+def print_briefly(screen: Screen, outlined: Outline) -> None:
+    """Print the main questions of a plan, a line each; then how many others follow."""
+    screen.say("questions:" if outlined.asked else f"{counted(len(outlined.trials), 'trial')}: no question is asked")
+    for question in outlined.asked[:_MOST_QUESTIONS]:
+        screen.say(f"  {priced(question, outlined)}")
+    further = outlined.further + len(outlined.asked[_MOST_QUESTIONS:])
+    then = f"then, as time is left: {counted(further, 'further question')}; " if further else ""
+    screen.say(f"  {then}all of this plan, and what more time would bring: --plan")
+
+
+def print_changes(screen: Screen, outlined: Outline, before: Sequence[PlannedQuestion]) -> None:
+    """Print what an outline asks for the first time, and what it no longer asks, with the reason."""
+    was, now = ({question.id for question in questions} for questions in (before, outlined.asked))
+    refused = {cell: trial.unsupported for cell, trial in outlined.matrix.first.items() if trial.unsupported}
+    for question in before:
+        if question.id not in now:
+            why = next((refused[cell] for cell in question.cells if cell in refused), "others are worth more now")
+            screen.say(f"not asked: {brief(question)}: {why}")
+    for question in outlined.asked:
+        if question.id not in was:
+            screen.say(f"now asked: {priced(question, outlined)}")
+
+
+def priced(question: PlannedQuestion, outlined: Outline) -> str:
+    """A question with its environments and the time of its trials."""
+    counts = Counter(trial.cell for trial in outlined.trials)
+    return f"{brief(question)}: {duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in question.cells))}"
 
 
 def print_questions(screen: Screen, outlined: Outline) -> None:

@@ -9,10 +9,16 @@ from tsuishi.artifacts import datasets
 from tsuishi.base import exclusion, units
 from tsuishi.base.errors import UserError
 from tsuishi.environments import possible
-from tsuishi.environments.build_plan import PlannedBuild, disk_needed, plan_builds, print_builds
+from tsuishi.environments.build_plan import (
+    PlannedBuild,
+    disk_needed,
+    plan_builds,
+    print_builds,
+    print_builds_briefly,
+)
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.jobs import jobs
-from tsuishi.machine import disk
+from tsuishi.machine import description, disk
 from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
 from tsuishi.plan.candidates import candidates
@@ -40,13 +46,13 @@ class NothingToAsk(UserError):
 class Plan:
     """What a command would do.
 
-    environments: those it needs. expected_s: seconds from the command to its end. questions: the ids of its main
-    questions. left_out: why environments are left out, by their names.
+    environments: those it needs. expected_s: seconds from the command to its end. questions: the main questions.
+    left_out: why environments are left out, by their names.
     """
 
     environments: tuple[Environment, ...]
     expected_s: float
-    questions: tuple[str, ...] = ()
+    questions: tuple[PlannedQuestion, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -63,9 +69,11 @@ def plan_builds_only(session: Session, *, only: bool = False) -> Plan:
 def plan_run(session: Session, *, only: bool = False) -> Plan:
     """Print the plan of a command that measures. Raises UserError where the time is too short, and NothingToAsk.
 
-    only: nothing of the plan is done, so that other processes may build and measure.
+    only: nothing of the plan is done, so that other processes may build and measure, and the whole plan is printed;
+    else a dozen lines of it.
     """
     chosen, builds = _chosen(session, to_run=True, only=only)
+    session.screen.say(description.machine_line(session.nvml))
     for environment in chosen.environments:
         if not environment.pinned:  # it alone knows its framework, on which its questions depend
             session.builder.enter(environment, session.screen.say)
@@ -76,23 +84,27 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     why = f"no question that needs it fits {units.duration(session.clock.within_s or 0)}"
     later = {build.environment.name: why for build in builds if build.environment not in needed}
     left_out = {**chosen.left_out, **later}
-    print_builds(session.screen, wanted, left_out)
-    lines.print_outline(session.screen, outlined, session.clock, session.history)
-    print_claims(session, [each.environment for each in outlined.matrix.possible], outlined)
+    if only:
+        print_builds(session.screen, wanted, left_out)
+        lines.print_outline(session.screen, outlined, session.clock, session.history)
+        print_claims(session, [each.environment for each in outlined.matrix.possible], outlined)
+        session.screen.say(_data_line(session))
+    else:
+        print_builds_briefly(session.screen, wanted, left_out)
+        lines.print_briefly(session.screen, outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
     if session.nvml.remedy and not session.choice.environments and session.choice.accelerator == "auto":
         session.screen.say(f"the GPU is not used: {session.nvml.why_not}: {session.nvml.remedy}")
     if session.nodes:
         session.screen.say(session.nodes.expected(outlined.trials, session.nvml.gpus))
-    session.screen.say(_data_line(session))
     heating_s = _heating_s(session, outlined.matrix)
     if heating_s:
         session.screen.say(f"heating: about {units.duration(heating_s)} before the first trial (tsuishi.heat_s)")
     then_s = heating_s + outlined.measuring_s / session.at_once + session.report_s
     first_s = first_answer_s(session, outlined, wanted) if session.is_limited else None
     expected_s = _print_expected(session, wanted, then_s, first_s)
-    return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
+    return Plan(needed, expected_s, tuple(outlined.asked), left_out)
 
 
 def first_answer_s(session: Session, outlined: Outline, builds: Sequence[PlannedBuild]) -> float:
@@ -255,7 +267,7 @@ def await_others(session: Session, builds: Sequence[PlannedBuild], *, measures: 
     has_to_build = not all(build.built for build in builds)
     with session.clock.apart():
         try:
-            with session.building().alone():
+            with session.building.alone():
                 pass
         except exclusion.Held as held:
             if has_to_build:
@@ -317,10 +329,9 @@ def _print_expected(
     in_time = first_s is not None and first_s <= expected_s
     first = f"the first answer after about {units.duration(first_s or 0.0)}, " if in_time else ""
     of = f" of {units.duration(clock.within_s)}" if clock.within_s is not None and then_s else ""
-    screen.say(
-        f"expected: {units.duration(expected_s)}{of}, {first}{lines.fetching(fetch, session.history)}, "
-        f"{units.megabytes(fetch + unpacked)} of disk"
-    )
+    disk_room = f", {units.megabytes(fetch + unpacked)} of disk" if fetch + unpacked else ""
+    fetching = lines.fetching(fetch, session.history)
+    screen.say(f"expected: {units.duration(expected_s)}{of}, {first}{fetching}{disk_room}")
     _require_disk(session, builds, fetch, unpacked)
     return expected_s
 

@@ -206,8 +206,9 @@ class Session:
         """Inside the block this process alone measures on this machine. See `exclusion.machine`."""
         return exclusion.machine(self.settings.exclusive_on, self.screen.say if self.settings.wait else None)
 
+    @cached_property
     def building(self) -> "Building":
-        """Builds and fetches environments with the settings of this session."""
+        """Builds and fetches environments with the settings of this session; what it built is said once."""
         from tsuishi.environments.batch import Building
 
         return Building(self.builder, self.screen, self.history)
@@ -217,8 +218,7 @@ class Session:
 
         Where time is limited, their packages are downloaded first; that time does not count.
         """
-        building = self.building()
         if self.clock.within_s is not None and not self.settings.offline:
             with self.clock.apart():
-                building.download(environments)
-        return building.build(environments)
+                self.building.download(environments)
+        return self.building.build(environments)

@@ -18,7 +18,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import SelfCheckFailed
-from tsuishi.plan.lines import print_questions
+from tsuishi.plan.lines import print_changes
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
@@ -60,9 +60,7 @@ def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
 def _asked(session: Session, plan: Plan, ready: Mapping[str, Ready]) -> Outline:
     """What can be measured in the environments, now that they are there and say what they can run."""
     outlined = outline_run(session, plan.environments, ready)
-    if tuple(question.id for question in outlined.asked) != plan.questions:
-        session.screen.say("now that the environments are there and say what they can run:")
-        print_questions(session.screen, outlined)
+    print_changes(session.screen, outlined, plan.questions)
     return outlined
 
 

@@ -245,7 +245,7 @@ def measure(planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirect
     """
     session, recorded = planned.session, planned.recorded
     asked = tuple(question for question in recorded.questions if {*question.environments} <= {*ready})
-    plan = Plan(planned.environments, planned.expected_s, tuple(each.id for each in asked), planned.left_out)
+    plan = Plan(planned.environments, planned.expected_s, tuple(asked), planned.left_out)
     return run_of_outline(session, name, plan, ready, _outline(planned, ready, asked), original=planned.original)
 
 

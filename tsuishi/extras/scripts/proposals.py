@@ -393,7 +393,7 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
         tomlkit.item(
             {
                 "id": "releases",
-                "title": f"{title}: a framework's oldest release against its newest",
+                "title": f"{title}: oldest release against newest",
                 "quantity": next((one.metric for one in proposed if is_speed(one.unit)), _WHOLE),
                 "cases": [{PROTOCOL: _PROTOCOL}],
             }

@@ -49,7 +49,7 @@ class TwoSides(NamedTuple):
         return t("{fast} was {times} as fast as {slow}", fast=fast, slow=slow, times=times(self.ratio.value))
 
     def words(self) -> str:
-        """The ratio with its interval, if there is one that says something."""
+        """The ratio with its interval, if it says something."""
         value, low, high = self.ratio
         said = {"what": label(self.quantity), "of": self.larger, "to": self.smaller, "ratio": digits(value)}
         if low is None or high is None or (low < 1 and high / low > _SAYS_NOTHING):
