@@ -121,7 +121,7 @@ def test_one_start_answers_for_all_cases_and_the_next_call_starts_nothing(bench:
     assert bench.unsupported(*questions) == wanted
     assert bench.unsupported(*questions) == wanted
     assert len(bench.started) == 1
-    assert bench.said == []
+    assert bench.said == ["asking host which cases it can run"]
 
 
 def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
@@ -170,6 +170,7 @@ def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(b
     workload.write_text("import a_module_that_is_not_there\n")
     assert bench.unsupported(question(3), question(2)) == {}
     assert bench.said == [
+        "asking host which cases it can run",
         "host: it cannot say which cases it can run, so all are tried: No module named 'a_module_that_is_not_there'"
     ]
     assert bench.kept() == []

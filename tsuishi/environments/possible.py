@@ -40,12 +40,14 @@ def unsupported(
 
     Answers are kept in `cache` for this machine, environment, accelerator and these files of the workloads; only
     questions without an answer are asked. `machine` is the id of the machine's record. If the environment does not
-    answer, the result has no reasons for new questions, and `say` gets the failure.
+    answer, the result has no reasons for new questions. `say` gets a line before it is asked, and the failure.
     """
     file = _file(ready, checkout, cache, machine, accelerator)
     answers = _kept(file)
     keys = [_key(question) for question in questions]
     new = {key: question for key, question in zip(keys, questions, strict=True) if key not in answers}
+    if new:
+        say(f"asking {ready.environment.name} which cases it can run")
     if new and (new_answers := _ask(ready, checkout, accelerator, gpus, new, say)):
         answers |= new_answers
         file.parent.mkdir(parents=True, exist_ok=True)
