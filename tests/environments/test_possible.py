@@ -171,7 +171,7 @@ def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(b
     assert bench.unsupported(question(3), question(2)) == {}
     assert bench.said == [
         "asking host which cases it can run",
-        "host: it cannot say which cases it can run, so all are tried: No module named 'a_module_that_is_not_there'"
+        "host: it cannot say which cases it can run, so all are tried: No module named 'a_module_that_is_not_there'",
     ]
     assert bench.kept() == []
 

@@ -80,6 +80,8 @@ class Evidence:
         self.cases = case_estimates(self.estimates)
 
         keys = [SUITE, PROTOCOL]
+        # The suites with their protocols.
+        self.kinds = sorted(set(zip(self.outcomes[SUITE], self.outcomes[PROTOCOL], strict=True)))
         self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
         # From the sources: the numbers of the suites that ran, apart from those that are impossible and compared with

@@ -117,6 +117,8 @@ def test_a_slow_environment_is_a_finding_by_the_near_end_of_its_interval(tmp_pat
     ]
     assert "Certain findings: 1. Open questions: 0." in lead(made)
     assert still_open(made) == ()
+    assert made.title == f"multi_gpu_scaling: {card.title}", "the answer; the machine stands below it"
+    assert lead(made).startswith("Example CPU @ 2.50GHz (2 logical cores, no GPU), 2026-11-21. 6 trials of ")
 
 
 def test_a_near_end_has_as_many_digits_as_tell_it_from_1(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_trial_that_was_sampled_can_be_chosen(tmp_path: Path) -> None:
     (trial,) = block.data["trials"]
     longest = training_case(64)
     assert trial["id"].endswith(f"b{longest.batch_size}-{longest.id[:6]}.{TF}.r1.a1")
-    assert trial["label"] == f"multi_gpu_scaling, steady · training, cnn10, 1 device, batch 64, fp32 · {TF} · trial 1"
+    assert trial["label"] == f"multi_gpu_scaling, warm · training, cnn10, 1 device, batch 64, fp32 · {TF} · trial 1"
     assert trial["phases"][-1] == ["measure", 8.0, 19.0]
     assert trial["step_s"] == 0.5
     assert list(trial["devices"]) == ["host", "gpu0"]

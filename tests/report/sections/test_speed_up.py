@@ -133,7 +133,7 @@ def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_
 def test_efficiency_is_drawn_for_each_network_with_the_published_one(tmp_path: Path) -> None:
     charts = [block for block in on_two(tmp_path, 128, 256).blocks if isinstance(block, Chart)]
     assert [chart.name for chart in charts] == [f"multi_gpu_scaling-steady-efficiency-{number}" for number in (1, 2)]
-    assert charts[0].caption.startswith("steady, cnn10. Speed-up over the number of devices")
+    assert charts[0].caption.startswith("warm, cnn10. Speed-up over the number of devices")
     assert charts[0].caption.endswith("their scaling says nothing about GPUs.")
     drawn = next(iter(charts[0].specification["datasets"].values()))
     ours = [row["efficiency"] for row in drawn if row["series"] == TF and row["kind"].startswith("Strong")]

@@ -74,11 +74,11 @@ def test_every_claim_of_every_source_has_a_row(tmp_path: Path) -> None:
 def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: SyntheticRun) -> None:
     rows = told(tables(verdicts(on_two_gpus))[0])
     (row,) = rows["torch-2080ti", "d"]
-    assert (row["verdict"], row["on"], row["n"]) == ("reproduced", f"{TORCH}, steady", "3")
+    assert (row["verdict"], row["on"], row["n"]) == ("reproduced", f"{TORCH}, warm", "3")
     assert row["holds if"] == "below 1"
     assert row["published"].startswith("RTX 2080 Ti: 0.858")
     assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 [" in row["in words"]
-    assert row["in words"].endswith("no literal training, which the source timed, is judged here (--profile full).")
+    assert row["in words"].endswith("no training as the source timed it is judged here (--profile full).")
     assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
     assert "no literal training" not in rows["torch-2080ti", "c"][0]["in words"]
 
@@ -126,7 +126,7 @@ def test_claims_without_a_verdict_are_told_once_for_all_environments(tmp_path: P
         run.add(conv2d_case(), environment, [("first_run", 0, 1, 840, 1.0)])
     rows = told(tables(verdicts(run))[0])
     (row,) = rows["conv2d-gce", "c"]
-    assert row["on"] == "tf1.13-cpu, literal"
+    assert row["on"] == "tf1.13-cpu, as its source timed it"
     assert Counter(map(len, rows.values())) == {1: len(EVERY)}
 
 

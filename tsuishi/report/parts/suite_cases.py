@@ -18,6 +18,7 @@ from tsuishi.report.parts.wording import (
     Cell,
     case_text,
     digits,
+    protocol_words,
     shown_in,
     status_cell,
     status_text,
@@ -221,6 +222,14 @@ class SuiteCases:
         return next(iter(whole.values())) if len(whole) == 1 else None
 
     @property
+    def title(self) -> str:
+        """The suite in words, with the protocol where its cases have several."""
+        protocols = {name for suite, name in self.evidence.kinds if suite == self.suite}
+        if len(protocols) < 2:
+            return self.suite
+        return t("{suite}, {protocol}", suite=self.suite, protocol=protocol_words(self.protocol))
+
+    @property
     def where(self) -> dict[str, str]:
         return {SUITE: self.suite, PROTOCOL: self.protocol}
 
@@ -249,8 +258,7 @@ class SuiteCases:
 
 def cases_of_suites(evidence: Evidence) -> list[SuiteCases]:
     """The cases of every suite and protocol, in their order."""
-    kinds = sorted(set(zip(evidence.outcomes[SUITE], evidence.outcomes[PROTOCOL], strict=True)))
-    return [SuiteCases(evidence, suite, protocol) for suite, protocol in kinds]
+    return [SuiteCases(evidence, suite, protocol) for suite, protocol in evidence.kinds]
 
 
 def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:

@@ -22,6 +22,7 @@ from tsuishi.specs.statuses import STATUSES
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.hypotheses import Missing
 
+_PROTOCOLS = {"literal": mark("as its source timed it"), "steady": mark("warm")}
 NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")
 
@@ -137,6 +138,11 @@ def status_text(statuses: str) -> str:
     """Statuses in words; commas separate them."""
     names = statuses.split(", ")
     return ", ".join(in_language(STATUSES[name].label) if name in STATUSES else t(name) for name in names)
+
+
+def protocol_words(protocol: object) -> str:
+    """How trials were timed, in words that need no glossary; an unknown protocol is its own word."""
+    return t(_PROTOCOLS[str(protocol)]) if protocol in _PROTOCOLS else str(protocol)
 
 
 def digits(value: float, unit: Unit = PLAIN) -> str:

@@ -20,6 +20,7 @@ from tsuishi.report.parts.wording import (
     case_text,
     label,
     no_number_text,
+    protocol_words,
     ratio_text,
     status_text,
     text_cell,
@@ -167,7 +168,8 @@ class AgainstBaseline:
         axes = self._axes(case_id)
         suite_cases = self._every_suite.get((axes.get(SUITE, ""), axes.get(PROTOCOL, "")))
         name = suite_cases.name(case_id) if suite_cases and case_id in suite_cases.axes else case_text(dict(axes))
-        return t("{suite}, {protocol}: {case}", suite=axes.get(SUITE), protocol=axes.get(PROTOCOL), case=name)
+        protocol = protocol_words(axes.get(PROTOCOL))
+        return t("{suite}, {protocol}: {case}", suite=axes.get(SUITE), protocol=protocol, case=name)
 
     def _axes(self, case_id: str) -> Mapping[str, Any]:
         return self._baseline.evidence.axes.get(case_id) or self._baseline.earlier.axes.get(case_id, {})

@@ -8,6 +8,7 @@ from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, S
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank
 from tsuishi.report.parts.suite_cases import SuiteCases
+from tsuishi.report.sections import what_ran
 from tsuishi.report.sections.beside_published import first_card
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.highlighted_answers import from_answers
@@ -59,6 +60,12 @@ class Opening:
         self._certain = sum(each.rank is not Rank.SEEN for each in candidates)
         self.items = chosen_highlights(candidates)
 
+    def title(self) -> str:
+        """The answer: how many published claims hold here, else the first certain finding; empty without any."""
+        certain = (item for item in self.items if item.certainty == "certain")
+        first = (t("{topic}: {words}", topic=item.anchor.removeprefix("suite-"), words=item.title) for item in certain)
+        return self._verdicts.answer or next(first, "")
+
     def view(self) -> View:
         """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
         blocks: list[Block] = [Text(self._lead(), kind="lead")]
@@ -69,7 +76,7 @@ class Opening:
         any_tested = self._verdicts.is_any_tested
         claims = claim_strip(self._verdicts.judgements, self._evidence.environments) if any_tested else None
         blocks += [claims] if claims else []
-        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs) else []
+        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs_of_suites) else []
         if still_open := tuple(_open(self._questions)):
             blocks.append(Bullets(still_open, title=t("Open questions")))
         return View(tuple(blocks))
@@ -93,7 +100,13 @@ class Opening:
         )
         takes = "" if self._certain else _what_it_takes(self._questions, self._evidence.results.runs)
         claims = self._verdicts.headline if self._verdicts.is_any_tested else ""
-        return prose([measured, self._counted(), takes, claims, self._card])
+        return prose([*self._where(), measured, self._counted(), takes, claims, self._card])
+
+    def _where(self) -> Iterator[str]:
+        """The machine, the day and the time, in front of the numbers."""
+        runs = self._evidence.results.runs.values()
+        days = dict.fromkeys((run.created_at or "")[:10] for run in runs)
+        yield t("{words}.", words=", ".join(filter(None, [what_ran.named_machines(self._evidence), *days])))
 
     def _counted(self) -> str:
         if not self._certain:

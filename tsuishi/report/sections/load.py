@@ -14,7 +14,16 @@ from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
 from tsuishi.report.parts.blocks import Explorer, Heading, Section, TableValues, Text, View
 from tsuishi.report.parts.declarations import ENVIRONMENT, EVERY_AXIS, QUANTITY, Column, Tables, names_without_axes
-from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
+from tsuishi.report.parts.wording import (
+    NOTHING,
+    Table,
+    case_text,
+    digits,
+    number_cell,
+    protocol_words,
+    status_cell,
+    text_cell,
+)
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, MOST_OF_OTHERS, imbalance
@@ -229,7 +238,12 @@ def _over_time(evidence: Evidence, trial: Any, series: Series) -> dict[str, Any]
 
 def _label(trial: Any, case: str, several_runs: bool) -> str:
     """The text of a trial in the list that readers choose from."""
-    parts = [f"{trial.suite}, {trial.protocol}", case, trial.column, t("trial {number}", number=trial.repetition)]
+    parts = [
+        f"{trial.suite}, {protocol_words(trial.protocol)}",
+        case,
+        trial.column,
+        t("trial {number}", number=trial.repetition),
+    ]
     parts += [t("attempt {number}", number=trial.attempt)] if trial.attempt > 1 else []
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
 
@@ -278,7 +292,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     table = []
     for case_id, environment in dict.fromkeys(key[:2] for key in loads):
         axes = evidence.axes[case_id]
-        row = [text_cell(f"{axes['protocol']}: {case_text(axes)}"), text_cell(environment)]
+        row = [text_cell(f"{protocol_words(axes['protocol'])}: {case_text(axes)}"), text_cell(environment)]
         for what in whats:
             means = loads.get((case_id, environment, what), {})
             row += [number_cell(means[device]) if device in means else status_cell(NOTHING) for device in devices]

@@ -116,7 +116,7 @@ def make_page(
         begin(section)
         sections.append(section)
     return Page(
-        title=what_ran.title(evidence),
+        title=opening.title() or what_ran.named_machines(evidence),
         sections=shortened_sections(sections),
         tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,

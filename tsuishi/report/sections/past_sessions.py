@@ -81,7 +81,7 @@ def history_section(
                 more = {"unit": unit_of(quantity), "changed": changes.get(point.session)}
                 rows.append(evidence.axes[point.case_id] | point._asdict() | more)
             if len({point.session for point in points}) > 1:
-                title = t("{suite}, {protocol}: {quantity}", **suite_cases.where, quantity=label(quantity))
+                title = t("{topic}: {words}", topic=suite_cases.title, words=label(quantity))
                 chart = _chart(points, suite_cases, list(environments), changes)
                 name = f"history-{suite_cases.suite}-{suite_cases.protocol}-{quantity}"
                 blocks.append(figures.block(chart, title, name, _caption()))

@@ -7,7 +7,7 @@ from typing import Any
 from tsuishi.base.language import in_language, t
 from tsuishi.report.parts.blocks import Block, Bullets, Code, Heading, Section, Text, View
 from tsuishi.report.parts.declarations import CASE_ID, ENVIRONMENT, AxisColumns, Column, Tables
-from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
+from tsuishi.report.parts.wording import Table, case_text, protocol_words, status_cell, text_cell
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
 from tsuishi.results.frames import named_rows
@@ -48,7 +48,7 @@ def _problems(evidence: Evidence) -> View:
     heading, rows = Heading(t("What is not ok")), []
     for trial in [*attempts, *missing]:
         attempt = str(getattr(trial, "attempt", t("none")))
-        case = f"{trial.suite}, {trial.protocol}: {case_text(evidence.axes[trial.case_id])}"
+        case = f"{trial.suite}, {protocol_words(trial.protocol)}: {case_text(evidence.axes[trial.case_id])}"
         texts = [trial.column, case, str(trial.repetition), attempt, t(trial.reason)]
         rows.append([status_cell(trial.status), *map(text_cell, texts)])
     if not rows:

@@ -96,7 +96,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
 
 
 def _where(matchup: Matchup) -> str:
-    return t("{suite}, {protocol}", **matchup.suite_cases.where)
+    return matchup.suite_cases.title
 
 
 def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Chart]:
@@ -186,7 +186,7 @@ def _mean_cell(matchup: Matchup, environment: str, mean: tuple[Contrast, int] | 
 def _view(matchup: Matchup, folded: bool) -> View:
     """A row per case: the reference's value, and every other environment's ratio to it."""
     comparison = matchup.suite_cases
-    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(matchup.quantity, _unit(matchup)))
+    title = t("{topic}: {words}", topic=_where(matchup), words=header(matchup.quantity, _unit(matchup)))
     columns = [t("case"), t("{environment}, the reference", environment=matchup.reference), *matchup.others]
     table = [
         [

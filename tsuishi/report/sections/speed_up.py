@@ -11,7 +11,7 @@ from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.declarations import EVERY_AXIS, SERIES, SIMULATED, Column, Tables, cells
 from tsuishi.report.parts.suite_cases import Known, SuiteCases, differing_axes
-from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, vocabulary_in_use
+from tsuishi.report.parts.wording import Cell, Table, case_text, digits, protocol_words, text_cell, vocabulary_in_use
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
 from tsuishi.verdicts.evidence import Evidence
@@ -195,7 +195,10 @@ def _chart_of(suite_cases: SuiteCases, results: list[Scaling], telling: set[str]
     lines = {(row["series"], row["case"]) for row in rows}
     if len({row["batch_size"] for row in rows}) < 2 or len(lines) > _MOST_LINES:
         return
-    shared = [suite_cases.protocol, *{str(result.axes[MODEL]) for result in results if MODEL in result.axes}]
+    shared = [
+        protocol_words(suite_cases.protocol),
+        *{str(result.axes[MODEL]) for result in results if MODEL in result.axes},
+    ]
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),

@@ -11,7 +11,16 @@ from tsuishi.report.parts.blocks import Block, Bullets, Heading, Section, Text, 
 from tsuishi.report.parts.declarations import ENVIRONMENT, AxisColumns, Column, Tables
 from tsuishi.report.parts.explanation import Guarded, OwnChart
 from tsuishi.report.parts.suite_cases import SuiteCases
-from tsuishi.report.parts.wording import Cell, Table, header, number_cell, text_cell, vocabulary_in_use
+from tsuishi.report.parts.wording import (
+    Cell,
+    Table,
+    capital,
+    header,
+    number_cell,
+    protocol_words,
+    text_cell,
+    vocabulary_in_use,
+)
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.report.sections.memory import memory
 from tsuishi.report.sections.quantity_tables import measured_view
@@ -27,8 +36,8 @@ TABLES: Tables = {
     )
 }
 _PROTOCOLS = {
-    "literal": mark("As the source measured, with the pitfalls of its way."),
-    "steady": mark("The device is warm and synchronised before each timing, and every measurement is repeated."),
+    "literal": mark("With the pitfalls of the source's way (protocol literal)."),
+    "steady": mark("The device is warm and synchronised before each timing, and each is repeated (protocol steady)."),
 }
 _TROUBLE = mark(
     "The explanation of this suite failed, so that parts of it are missing here: {why}. No number is missing. Mend the "
@@ -54,7 +63,7 @@ def suite_section(explanation: Guarded, every_suite: Iterable[SuiteCases], cavea
         caveats = (*caveats, t(_TROUBLE, why=explanation.trouble))
     if caveats:
         views.insert(0, View((Bullets(caveats, title=t("Before you read a number")),)))
-    protocols = in_words(suite_cases.protocol for suite_cases in every)
+    protocols = in_words(protocol_words(suite_cases.protocol) for suite_cases in every)
     about = t("cases: {count}; {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
     if caveats:
         about = t("{about}; warnings: {count}", about=about, count=len(caveats))
@@ -103,7 +112,7 @@ def _cell(value: Any) -> Cell:
 
 def opening(suite_cases: SuiteCases) -> View:
     """The protocol, the axes that all cases share, and the machines."""
-    heading = Heading(t("Protocol: {protocol}", protocol=suite_cases.protocol))
+    heading = Heading(capital(protocol_words(suite_cases.protocol)))
     notes = [t("All cases: {axes}.", axes=suite_cases.common)] if suite_cases.common else []
     notes += machine_notes(suite_cases.evidence)
     return View((heading, Text(t(_PROTOCOLS[suite_cases.protocol])), *(Text(note, kind="note") for note in notes)))

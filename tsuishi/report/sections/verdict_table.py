@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, Section, Text, View
-from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
+from tsuishi.report.parts.wording import NOTHING, Cell, Table, protocol_words, status_text, text_cell
 from tsuishi.report.sections.claim_words import (
     TONES,
     bounds_text,
@@ -19,7 +19,7 @@ from tsuishi.report.sections.claim_words import (
 from tsuishi.report.sections.deviations import declared
 from tsuishi.report.sections.verdict_rows import environments_text, printed_rows, verdict_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.claims import VERDICTS, Claim
+from tsuishi.specs.claims import VERDICTS, Claim, Verdict
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
@@ -120,6 +120,27 @@ class Verdicts:
         needs = in_words(t(_NEEDS[need], count=counted[need]) for need in _NEEDS if counted[need])
         return t("Published claims that were not tested: {count}. They need {needs}.", count=len(without), needs=needs)
 
+    @property
+    def needs_of_suites(self) -> str:
+        """`needs`, where a suite ran that a claim names: a user's own suites are about no claim."""
+        ran = {*self._evidence.suites}
+        return self.needs if any(ran & {*map(str, each.claim.named(SUITE))} for each in self.judgements) else ""
+
+    @property
+    def answer(self) -> str:
+        """How many published claims hold here and how many do not; empty where none is decided."""
+        verdicts: dict[tuple[str, str], set[Verdict]] = {}
+        for each in self.judgements:
+            verdicts.setdefault((each.source, each.claim.id), set()).add(each.verdict)
+        fail = sum("contradicted" in of_claim for of_claim in verdicts.values())
+        hold = sum(bool({"reproduced"} & of_claim) and "contradicted" not in of_claim for of_claim in verdicts.values())
+        if not hold and not fail:
+            return ""
+        return t(
+            "{hold} of {all} published claims hold here, {fail} contradicted",
+            hold=hold, all=len(verdicts), fail=fail,
+        )  # fmt: skip
+
     def section(self) -> Section:
         """The claims of all sources."""
         views = tuple(self.views()) or (View((Text(t("No source has a claim.")),)),)
@@ -179,13 +200,15 @@ class Verdicts:
         literal = (judgement.source, judgement.claim.id, subject.environments, "literal") in self._tested_in
         if literal or not trained or judgement.claim.named(PROTOCOL):
             return ""
-        return t("Of steady steps alone: no literal training, which the source timed, is judged here (--profile full).")
+        return t("Of warm steps alone: no training as the source timed it is judged here (--profile full).")
 
     def _on(self, alike: Sequence[Judgement]) -> Cell:
         """A judgement's subject; for several judgements without a verdict, the environments of their subjects."""
         subjects = [judgement.subject for judgement in alike if judgement.subject]
         if len(subjects) == 1:
-            return text_cell(subjects[0], "label")
+            (subject,) = subjects
+            text = f"{' / '.join(subject.environments)}, {protocol_words(subject.protocol)}"
+            return text_cell(text, "label")
         if {name for subject in subjects for name in subject.environments} == self._environments:
             return text_cell(t("all environments"), "label")
         return text_cell(in_words(dict.fromkeys(" / ".join(subject.environments) for subject in subjects)))

@@ -39,10 +39,10 @@ _DIGITS = 16
 _MOST_NAMED = 3
 
 
-def title(evidence: Evidence) -> str:
-    """The title of the page: the machines."""
-    machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
-    return in_words(machines) or t("A machine that was not recorded")
+def named_machines(evidence: Evidence) -> str:
+    """The machines of the runs, in words."""
+    named = list(map(descriptions.machine_text, evidence.machine_records.values()))
+    return in_words(named) or t("A machine that was not recorded")
 
 
 def machine_section(evidence: Evidence) -> Section:
