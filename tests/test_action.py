@@ -85,10 +85,12 @@ def test_its_steps_run_the_suite_and_give_the_page_and_the_summary(
     assert runner.summary.read_text() == (report / "report.md").read_text()
     (run,) = (runner.workspace / "tsuishi" / "results").iterdir()
 
-    # Against the same code: nothing is certainly slower, and JUnit has the case.
+    # Against one run of today nothing can be decided: nothing is measured, and nothing is handed out.
     code, printed = runner(arguments="--env host --repetitions 3 --name second", baseline=str(run), slower="3")
-    assert code in (0, EXIT_NOTHING_CHECKED), printed
-    assert "<testcase" in (report_of(runner) / "junit.xml").read_text()
+    assert code == EXIT_NOTHING_CHECKED, printed
+    assert "with today the runs have 1, their baseline has 1: nothing is measured." in printed
+    assert (runner.output.read_text(), runner.summary.read_text()) == ("", "")
+    assert [*(runner.workspace / "tsuishi" / "results").iterdir()] == [run]
 
     # Its exit code is that of the chain.
     code, printed = runner(arguments="--repetitions 3\n\n  --env nowhere\n")

@@ -55,6 +55,35 @@ def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
+    ("runs", "baseline", "days"),
+    [((), THEN, (1, 3)), ((), THEN.partition(",")[0], (1, 1)), (("--run", NOW), THEN.rpartition(",")[0], (4, 2))],
+)
+def test_a_job_whose_gate_cannot_be_decided_ends_before_it_measures(
+    folder: Path, runs: tuple[str, ...], baseline: str, days: tuple[int, int]
+) -> None:
+    """A job of one run against one run ended with 5 after it had measured for ten minutes, always."""
+    before = {*(folder / "results").iterdir()}
+    job = ("run-suite", "report", "--env", "nowhere", "--baseline", baseline, "--fail-on", "slower:1.05")
+    result = invoke(folder, *job, *runs)
+    assert (result.returncode, result.stdout) == (5, "")
+    assert result.stderr.startswith(
+        f"error: --fail-on slower takes 3 days on each side; with today the runs have {days[0]}, their baseline has "
+        f"{days[1]}: nothing is measured. "
+    )
+    assert {*(folder / "results").iterdir()} == before
+
+
+@pytest.mark.long
+def test_a_job_with_two_earlier_days_is_measured(folder: Path) -> None:
+    """It gets as far as the environment, which is a mistake here."""
+    job = ("run-suite", "report", "--env", "nowhere", "--baseline", THEN, "--fail-on", "slower")
+    result = invoke(folder, *job, "--run", NOW.rpartition(",")[0])
+    assert result.returncode == 1
+    assert "unknown environment 'nowhere'" in result.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--fail-on", "slower"), "error: --fail-on slower needs --baseline: "),

@@ -25,7 +25,7 @@ from invoke.tasks import Call
 
 from tsuishi.base import home
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
+from tsuishi.base.errors import EXIT_INTERRUPTED, EXIT_NOTHING_CHECKED, EngineLost, UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
@@ -112,6 +112,11 @@ class ChainExecutor(Executor):
             options = given_options(tasks)
             refuse_without_its_task(options, names, self.collection)
             self._chain = Chain(names, Options(options), dict(self.config.get("tsuishi") or {}), variables)
+            if self._chain.options.has("fail_on"):
+                from tsuishi.commands.report_runs import why_undecided
+
+                if why := why_undecided(self._chain):
+                    raise Refused(why, EXIT_NOTHING_CHECKED)
             results = super().execute(*tasks)
         except UserError as error:
             raise Refused(error) from None

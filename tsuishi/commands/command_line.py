@@ -53,10 +53,10 @@ in pinned environments, and judges their claims.
 
 
 class Refused(Exit):
-    """The end of a call: a line on standard error, and the exit code of a user's mistake."""
+    """The end of a call: a line on standard error, and an exit code, without another that of a user's mistake."""
 
-    def __init__(self, why: object) -> None:
-        super().__init__(f"error: {as_typed(line(why))}", code=EXIT_USER_ERROR)
+    def __init__(self, why: object, code: int = EXIT_USER_ERROR) -> None:
+        super().__init__(f"error: {as_typed(line(why))}", code=code)
 
 
 class OptionArgument(Argument):

@@ -2,8 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from tsuishi.machine.compatibility import read_table
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
+from tsuishi.results.days import days_of_sessions
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import MachineRecord
 from tsuishi.results.run_record import RUN_SUITE
 from tsuishi.results.same_machine import differing, makes_another
+from tsuishi.specs.questions import LOOKS
 
 if TYPE_CHECKING:
     from tsuishi.report.output.folder import Report
@@ -41,9 +44,42 @@ def report(chain: Chain) -> None:
         return
     with files.private_folder() as folder:
         further = [run for runs in extras.given("runs", "further_runs") for run in runs(chain, folder)]
-        names = chain.options.paths("run") or (() if further else (chain.run_id,))
+        named = chain.options.paths("run")
+        names = (*named, *((chain.run_id,) if chain.run_id or not (named or further) else ()))
         runs = [directory.open_run(chain.session.settings.results, name) for name in names]
         report_of(chain, runs + further, _baseline(chain, folder / "baseline"))
+
+
+def why_undecided(chain: Chain) -> str:
+    """Why a run that is yet to be measured cannot be called slower, by the number of days; empty where it can."""
+    options, session = chain.options, chain.session
+    if "run-suite" not in chain.tasks or chain.only_plans or slower_than(options.names("fail_on")) is None:
+        return ""
+    with files.private_folder() as folder:
+        then = _days(_baseline(chain, folder / "baseline"))
+    before = [*options.paths("run"), *options.paths("resume")]
+    now = _days((directory.open_run(session.settings.results, name) for name in before), with_today=True)
+    if min(then, now) >= LOOKS[0]:
+        return ""
+    return (
+        f"--fail-on {SLOWER} takes {LOOKS[0]} days on each side; with today the runs have {now}, their baseline "
+        f"has {then}: nothing is measured. Measure on {LOOKS[0]} days by `invoke run-suite`, then `invoke report "
+        f"--run A,B,C --baseline D,E,F --fail-on {SLOWER}`, or leave --fail-on out"
+    )
+
+
+def _days(runs: Iterable[RunDirectory], *, with_today: bool = False) -> int:
+    """On how many days runs were measured."""
+    begins = {
+        f"{run.path} {number}": began
+        for run in runs
+        for record in [run.run()]
+        for number, began in enumerate(
+            [session.began_at or "" for session in record.sessions] or [record.created_at or ""]
+        )
+    }
+    today = {"": datetime.now(UTC).isoformat()} if with_today else {}
+    return len({*days_of_sessions(begins | today).values()})
 
 
 def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:

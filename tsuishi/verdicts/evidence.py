@@ -17,6 +17,7 @@ from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, s
 from tsuishi.estimates.terms import Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.estimates.unseen import of_few_trials, seen_scatter
 from tsuishi.estimates.variances import Pool
+from tsuishi.results.days import days_of_sessions
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs, runs_by_name
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
@@ -31,9 +32,6 @@ from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Number, Source, epochs_of, hardware_by_key, sources_for
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.doubtful import with_impossible
-
-# Sessions that begin within so long a time are of one day.
-_DAY = pd.Timedelta(hours=12)
 
 
 class Evidence:
@@ -214,18 +212,8 @@ class Evidence:
 
     @cached_property
     def days(self) -> dict[str, str]:
-        """The day of each session, by their names: that of the first session that began less than _DAY before.
-
-        Calls of one afternoon have the state of the machine in common, and are no evidence about other days.
-        """
-        days: dict[str, str] = {}
-        first, begin = "", pd.Timestamp(0, tz="UTC")
-        begins = pd.to_datetime(pd.Series(self.session_begins), utc=True, format="ISO8601", errors="coerce")
-        for session, began in begins.sort_values(kind="stable").items():
-            if not first or not began - begin < _DAY:
-                first, begin = str(session), began
-            days[str(session)] = first
-        return days
+        """The day of each session, by their names."""
+        return days_of_sessions(self.session_begins)
 
     @cached_property
     def trial_values(self) -> Values:
