@@ -324,7 +324,7 @@ function makeFoldable(contents) {
   showPlace();
 }
 
-for (const table of document.querySelectorAll("table:not(.strip)")) {
+for (const table of document.querySelectorAll("table")) {
   makeSortable(table);
   makeFilterable(table);
 }

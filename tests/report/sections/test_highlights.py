@@ -219,11 +219,11 @@ def test_a_claim_is_a_finding_whether_it_holds_or_not(tmp_path: Path) -> None:
         (row, *_) = card.charts[0].specification["datasets"]["rows"]
         assert math.isclose(row["value"], two, rel_tol=1e-9)
         assert row["low"] < two < row["high"]
-        (groups, (environment, letters)) = (strip(made).groups, strip(made).rows[0])
-        names = [(source, claim) for source, claims in groups for claim in claims]
-        assert environment == TORCH
-        assert letters[names.index(("torch-2080ti", "d"))].letter == letter
-        assert letters[names.index(("torch-2080ti", "j"))].letter == "·"
+        (row_of_source,) = [each for each in strip(made).rows if each.source == "torch-2080ti"]
+        cells = {cell.name: cell for cell in row_of_source.cells}
+        assert (cells["d"].letter, cells["j"].letter) == (letter, "·")
+        assert cells["d"].words.endswith(f": {verdict} in {TORCH}")
+        assert cells["d"].anchor == card.anchor
         assert rows_of_anchors(made)[card.anchor][0].text.startswith("(d) ")
 
 
@@ -284,14 +284,17 @@ def test_the_command_ends_with_two_findings_and_counts_all(tmp_path: Path) -> No
     )
 
 
-def test_the_strip_names_every_claim_once(tmp_path: Path) -> None:
+def test_the_strip_names_every_claim_once_and_sources_without_a_verdict_in_one_line(tmp_path: Path) -> None:
     run = with_two_gpus(tmp_path, 0.6)
     add_steps(run, TF, 0.5, batch_size=128, model="cnn10")
     made = strip(page(run))
-    counts = {source: len(claims) for source, claims in made.groups}
-    assert sum(counts.values()) == len(made.rows[0][1])
-    assert [environment for environment, _ in made.rows] == [TF, TORCH]
-    assert made.by_source(made.rows[0][1])[0].startswith("·: a, a2, a2…")
+    of_sources = {source.name: [claim.id for claim in source.claims] for source in shipped_sources()}
+    shown = {row.source: [cell.name for cell in row.cells] for row in made.rows}
+    assert shown == {name: of_sources[name] for name in shown}
+    others = {name: len(claims) for name, claims in of_sources.items() if claims and name not in shown}
+    assert len(others) > 2
+    assert all(f"{name} ({count})" in made.others for name, count in others.items())
+    assert {cell.letter for row in made.rows for cell in row.cells} > {"·"}, "a row without a verdict is none"
 
 
 def test_where_no_claim_was_tested_findings_come_first_and_a_line_says_what_claims_need(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ _WIDTH = 200
 _LABELS = 130
 _FINE = {"labelFontSize": 11, "titleFontSize": 11}
 # Numbers as people write them: 20 and 0.001, never 2e+1.
-_VALUES = {"format": ",.3~r", "tickCount": 4, **_FINE}
+_VALUES = {"format": ",.3~r", "tickCount": 4, "labelOverlap": True, **_FINE}
 _HIDDEN = {"ticks": False, "domain": False, "grid": False, "labelLimit": _LABELS, **_FINE}
 _TICK = {"type": "tick", "thickness": 3, "size": 18}
 _DOT = {"type": "point", "filled": True, "size": 40, "opacity": 0.55}

@@ -120,37 +120,38 @@ class Highlights:
 
 
 class StripCell(NamedTuple):
-    """A verdict by its letter; `tone` as in wording.Cell; `words`: the claim and its verdict."""
+    """A verdict by its letter; `tone` as in wording.Cell; `words`: the claim and its verdicts; `anchor`: its row."""
 
     letter: str
     tone: str
     words: str
+    name: str = ""
+    anchor: str = ""
+
+
+class StripRow(NamedTuple):
+    """The claims of a source; `about`: its title, author and date; `address`: where it is read, or empty."""
+
+    source: str
+    about: str
+    address: str
+    cells: tuple[StripCell, ...]
 
 
 @as_data
 @dataclass(frozen=True)
 class Strip:
-    """All claims at a glance: a row for each environment, a cell for each claim.
+    """All claims at a glance: a row for each source that has a verdict, a cell for each of its claims.
 
-    `groups`: the sources, each with the names of its claims. `legend`: the letters with their tones and verdicts.
+    `others`: a line on the sources without a verdict. `legend`: the letters with their tones and verdicts.
     """
 
     block: Literal["strip"] = field(default="strip", init=False)
     title: str
-    groups: tuple[tuple[str, tuple[str, ...]], ...]
-    rows: tuple[tuple[str, tuple[StripCell, ...]], ...]
+    rows: tuple[StripRow, ...]
+    others: str
     legend: Annotated[tuple[StripCell, ...], OF_PAGE]
     anchor: Annotated[str, OF_PAGE]
-
-    def by_source(self, cells: tuple[StripCell, ...]) -> list[str]:
-        """The verdicts of a row, source by source, for pages without colours: "R: a, c; ?: b"."""
-        texts, rest = [], iter(cells)
-        for _, names in self.groups:
-            by_letter: dict[str, list[str]] = {}
-            for name in names:
-                by_letter.setdefault(next(rest).letter, []).append(name)
-            texts.append("; ".join(f"{letter}: {', '.join(of_letter)}" for letter, of_letter in by_letter.items()))
-        return texts
 
 
 Block = Text | Heading | Bullets | Code | Table | Chart | Explorer | Highlights | Strip

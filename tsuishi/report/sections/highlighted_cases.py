@@ -6,7 +6,6 @@ comes near the limit of its device.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from tsuishi.base.language import in_words, t
 from tsuishi.estimates.intervals import CONFIDENCE, Contrast
@@ -15,7 +14,7 @@ from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
 from tsuishi.report.parts.ranking import Candidate, Rank, marked_as_simulated, seen
-from tsuishi.report.parts.suite_cases import SuiteCases
+from tsuishi.report.parts.suite_cases import SuiteCases, differing_axes
 from tsuishi.report.parts.two_sides import two_sides
 from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
@@ -80,17 +79,24 @@ def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: 
     suite, protocol = matchup.suite_cases.suite, matchup.suite_cases.protocol
     topic = t("{topic}: {words}", topic=matchup.suite_cases.title, words=label(matchup.quantity))
     text = t("The mean over all cases that both have: {count}.", count=cases)
-    rows: list[dict[str, Any]] = []
-    for case_id in matchup.case_ids:
-        ratio = matchup.ratio(case_id, environment)
-        if ratio is not None:
-            rows.append({"name": matchup.suite_cases.name(case_id), **as_ratio(ratio)._asdict(), "published": False})
+    ratios = {case_id: ratio for case_id in matchup.case_ids if (ratio := matchup.ratio(case_id, environment))}
+    shown = [*ratios][:_MOST_ROWS]
+    names = _short_names(matchup.suite_cases, shown)
+    rows = [{"name": names[each], **as_ratio(ratios[each])._asdict(), "published": False} for each in shown]
     axis = t("{of} over {to}, log scale", of=environment, to=matchup.reference)
     caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=label(matchup.quantity))
-    chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
+    chart = figures.block(ratios_chart(rows, axis), topic, f"highlight-{suite}-{protocol}", caption)
     columns = environment, matchup.reference
     simulated = any(matchup.suite_cases.simulated(case_id, name) for case_id in matchup.case_ids for name in columns)
     return Highlight(topic, title, text, "seen", marked_as_simulated(seen(), simulated), "side-by-side", (chart,))
+
+
+def _short_names(suite_cases: SuiteCases, case_ids: Sequence[str]) -> dict[str, str]:
+    """Names of a few cases by the axes in which these differ, as a small chart cuts longer names."""
+    differ = {*differing_axes(suite_cases.axes[case_id] for case_id in case_ids)}
+    names = {case_id: case_text(suite_cases.axes[case_id], differ, always=True) for case_id in case_ids}
+    are_told_apart = all(names.values()) and len({*names.values()}) == len(names)
+    return names if are_told_apart else {case_id: suite_cases.name(case_id) for case_id in case_ids}
 
 
 def _memory(every: Iterable[SuiteCases]) -> Iterator[Candidate]:

@@ -1,16 +1,16 @@
 """The top of the page: what a report found, the answers to its main questions first, then the most surprising."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
-from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Strip, StripCell, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Strip, StripCell, StripRow, Text, View
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank
 from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.report.sections import what_ran
 from tsuishi.report.sections.beside_published import first_card
-from tsuishi.report.sections.claim_words import TONES
+from tsuishi.report.sections.claim_words import TONES, claim_anchor
 from tsuishi.report.sections.highlighted_answers import from_answers
 from tsuishi.report.sections.highlighted_cases import from_cases
 from tsuishi.report.sections.highlighted_claims import CLAIMS, from_claims, from_sources
@@ -19,7 +19,8 @@ from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.results.run_record import RunRecord
-from tsuishi.specs.claims import Claim, Verdict
+from tsuishi.specs.claims import Verdict
+from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
@@ -74,7 +75,7 @@ class Opening:
         if explained := tuple(self._explained()):
             blocks.append(Bullets(explained, title=t("What explains it")))
         any_tested = self._verdicts.is_any_tested
-        claims = claim_strip(self._verdicts.judgements, self._evidence.environments) if any_tested else None
+        claims = claim_strip(self._verdicts.judgements, self._evidence.sources) if any_tested else None
         blocks += [claims] if claims else []
         blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs_of_suites) else []
         if still_open := tuple(_open(self._questions)):
@@ -160,33 +161,39 @@ def _open(questions: Questions) -> Iterator[str]:
         yield t("{count} more are open: see the table of all questions.", count=len(answers) - _MOST_OPEN)
 
 
-def claim_strip(judgements: Sequence[Judgement], environments: Sequence[str]) -> Strip | None:
+def claim_strip(judgements: Sequence[Judgement], sources: Iterable[Source]) -> Strip | None:
     """The strip; None where there is no claim."""
-    claims: dict[tuple[str, str], Claim] = {(each.source, each.claim.id): each.claim for each in judgements}
-    if not claims:
-        return None
-    sources = dict.fromkeys(source for source, _ in claims)
-    groups = tuple((name, tuple(_short(claim) for source, claim in claims if source == name)) for name in sources)
-    verdicts: dict[tuple[str, str, str], list[Verdict]] = {}
+    every: dict[str, dict[str, list[Judgement]]] = {}
     for each in judgements:
-        for environment in each.subject.environments if each.subject else environments:
-            verdicts.setdefault((each.source, each.claim.id, environment), []).append(each.verdict)
-    rows = tuple(
-        (name, tuple(_cell(claim, verdicts.get((*key, name), [])) for key, claim in claims.items()))
-        for name in environments
-    )
+        every.setdefault(each.source, {}).setdefault(each.claim.id, []).append(each)
+    if not every:
+        return None
+    rows, others = [], []
+    for source in (source for source in sources if source.name in every):
+        cells = tuple(map(_cell, every[source.name].values()))
+        if all(cell.letter == _LETTERS["not tested"] for cell in cells):
+            others.append(f"{source.name} ({len(cells)})")
+            continue
+        about = ", ".join(filter(None, (source.title, source.author, source.date)))
+        address = source.address if (source.address or "").startswith(("https://", "http://")) else None
+        rows.append(StripRow(source.name, about, address or "", cells))
+    rest = t("No claim of these sources was tested: {sources}.", sources=in_words(others)) if others else ""
     legend = tuple(StripCell(letter, TONES[verdict], t(verdict)) for verdict, letter in _LETTERS.items())
-    return Strip(t("All claims, environment by environment"), groups, rows, legend, CLAIMS)
+    return Strip(t("All claims, source by source"), tuple(rows), rest, legend, CLAIMS)
 
 
-def _short(name: str) -> str:
-    """The name of a claim in a narrow column: "b…" for "b-distinct"."""
-    first, dash, _ = name.partition("-")
-    return f"{first}…" if dash else name
-
-
-def _cell(claim: Claim, verdicts: Sequence[Verdict]) -> StripCell:
-    verdict: Verdict = next((each for each in _LETTERS if each in verdicts), "not tested")
-    return StripCell(
-        _LETTERS[verdict], TONES[verdict], t("{claim}: {verdict}", claim=in_language(claim.text), verdict=t(verdict))
+def _cell(of_claim: Sequence[Judgement]) -> StripCell:
+    """A claim with the verdict that counts among those of all environments; its words have each verdict."""
+    found = {judgement.verdict for judgement in of_claim}
+    verdict: Verdict = next(each for each in _LETTERS if each in found)
+    claim = of_claim[0].claim
+    where: dict[Verdict, dict[str, None]] = {}
+    for each in of_claim:
+        if each.verdict != "not tested" and each.subject:
+            where.setdefault(each.verdict, {})[" / ".join(each.subject.environments)] = None
+    verdicts = (
+        t("{verdict} in {environments}", verdict=t(each), environments=in_words(names)) for each, names in where.items()
     )
+    words = t("{claim}: {verdict}", claim=in_language(claim.text), verdict=in_words(verdicts) or t(verdict))
+    anchor = claim_anchor(of_claim[0].source, claim.id)
+    return StripCell(_LETTERS[verdict], TONES[verdict], words, claim.id, anchor)

@@ -137,7 +137,7 @@ class Verdicts:
         if not hold and not fail:
             return ""
         return t(
-            "{hold} of {all} published claims hold here, {fail} contradicted",
+            "{all} published claims: {hold} reproduced here, {fail} contradicted",
             hold=hold, all=len(verdicts), fail=fail,
         )  # fmt: skip
 
