@@ -118,6 +118,7 @@ def doctor(ctx: "ChainContext") -> None:
 
     Shows everything that killed calls have left on this machine; things of a living process do not count.
     """
+    from tsuishi.commands import listing
     from tsuishi.environments import doctor
 
     session = ctx.chain.session
@@ -125,6 +126,7 @@ def doctor(ctx: "ChainContext") -> None:
         doctor.remove_strays(session.builder, session.screen)
     else:
         doctor.examine(session.builder, session.nvml, session.screen, every=ctx.chain.options.has("all"))
+        listing.show_conclusion(session)
 
 
 @task

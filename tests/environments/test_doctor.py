@@ -1,6 +1,7 @@
 """What `invoke doctor` says about environments on a machine with a GPU, and on one without."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,16 @@ from rich.console import Console
 
 from tests.machine.test_compatibility import Machine
 from tests.run.test_sampler import NoGpus
+from tests.sessions import seeing
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
+from tsuishi.commands import listing
 from tsuishi.environments import doctor
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
 
 
 def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
@@ -70,3 +75,21 @@ def test_without_a_gpu_all_that_can_be_built_computes_on_the_cpu(tmp_path: Path)
     )
     refused = {name for name, line in told.items() if line.startswith("refused")}
     assert refused == {name for name in told if name.endswith("-aarch64") and not told[name].startswith("open")}
+
+
+def conclusion(tmp_path: Path, nvml: Nvml) -> list[str]:
+    out = io.StringIO()
+    screen = Screen(Console(file=out, width=1000, highlight=False, soft_wrap=True))
+    session = Session(Settings(cache=tmp_path, engine="venv"), Choice(), screen, Checkout())
+    listing.show_conclusion(seeing(session, nvml=nvml))
+    return out.getvalue().splitlines()
+
+
+def test_the_conclusion_names_the_environments_of_the_main_job_or_why_it_would_stop(tmp_path: Path) -> None:
+    """It named all that are defaults, of which a run takes the oldest and the newest of each framework."""
+    counts, main = conclusion(tmp_path, NoGpus())
+    assert re.fullmatch(r"\d+ of \d+ environments can be made and used here: `invoke list`", counts)
+    names = {*main.removeprefix("the main job takes of ").partition(":")[0].split(", ")}
+    assert names <= {"torch1.1-cu90", "torch2-cpu", "tf1.13-cpu", "tf2-cpu"}
+    _, stops = conclusion(tmp_path, Machine("GeForce RTX 4090"))
+    assert stops.startswith("the main job would stop: no environment can be used here: "), "it has no device file"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
 from tsuishi.base.units import counted
-from tsuishi.environments.inventory import environment_row, only_glanced_at
+from tsuishi.environments.inventory import NOT_HERE, REFUSED, environment_row, only_glanced_at
+from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.assurance import LISTED, assurance, shortened
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
 
 def show(session: Session, whole: bool) -> None:
     """Print tables of environments, suites and runs; environments that cannot be made here only with `whole`."""
-    rows = [
-        environment_row(session.builder, session.nvml, environment)
-        for environment in read_environments(session.checkout.images)
-    ]
-    here = [row for row in rows if not (row[4].startswith("not here") or row[5].startswith("refused"))]
+    rows, here = _environments(session)
     if whole:
         session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
     else:
@@ -45,6 +42,26 @@ def show(session: Session, whole: bool) -> None:
     session.screen.table("Runs", ("id", "profile", "environments", "trials", "tried", ""), runs)
     if not runs:
         session.screen.say("none yet: invoke build run-suite report")
+
+
+def show_conclusion(session: Session) -> None:
+    """Print how many environments can be made and used here, and those of the main job, or why it would stop."""
+    try:
+        rows, here = _environments(session)
+        session.screen.say(f"{len(here)} of {len(rows)} environments can be made and used here: `invoke list`")
+        chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
+    except UserError as error:  # a configured engine that does not answer, say
+        session.screen.say(f"the main job would stop: {error}")
+        return
+    names = ", ".join(environment.name for environment in chosen)
+    session.screen.say(f"the main job takes of {names}: `invoke build run-suite report`")
+
+
+def _environments(session: Session) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """The rows of all environments, and of those that can be made and used here."""
+    environments = read_environments(session.checkout.images)
+    rows = [environment_row(session.builder, session.nvml, environment) for environment in environments]
+    return rows, [row for row in rows if not (row[4].startswith(NOT_HERE) or row[5].startswith(REFUSED))]
 
 
 def _suite_row(suite: Suite) -> tuple[object, ...]:

@@ -34,8 +34,7 @@ class MachineCheck(NamedTuple):
 
 
 def examine(builder: Builder, nvml: Nvml, screen: Screen, *, every: bool = False) -> None:
-    """Print a line for each thing that a run may need, the missing first; how many environments can run here; each
-    thing that a killed call has left; and the main job at the end.
+    """Print a line for each thing that a run may need, the missing first, and for each that a killed call has left.
 
     every: a line for each environment, too.
     """
@@ -58,24 +57,6 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen, *, every: bool = False
         screen.say(f"stray   {stray.what}")
     if any(stray.remove for stray in found):
         screen.say("`invoke doctor --remove-strays` removes what a killed call has left")
-    for line in _conclusion(builder, nvml, environments):
-        screen.say(line)
-
-
-def _conclusion(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[str]:
-    """How many environments can run here, on what, and those of the main job."""
-    images = builder.checkout.images
-    here = [
-        each
-        for each in environments
-        if not (builder.engines.refusal(each) or gpu_refusal(each, nvml, images, "auto", force=False))
-    ]
-    on_gpu = [each for each in here if not why_on_cpu(each, nvml)]
-    main = [each.name for each in here if ("cuda" if on_gpu else "cpu") in each.default]
-    counts = f"{len(on_gpu)} on a GPU, {len(here) - len(on_gpu)} on the CPU" if on_gpu else "all on the CPU"
-    yield f"{len(here)} of {len(environments)} environments can run here, {counts}: `invoke doctor --all` names each"
-    if main:
-        yield f"the main job takes ten minutes, in {', '.join(main)}: `invoke build run-suite report`"
 
 
 def remove_strays(builder: Builder, screen: Screen) -> None:

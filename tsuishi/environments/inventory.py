@@ -19,6 +19,8 @@ from tsuishi.specs.environment import Environment, read_environments
 
 _HEADERS = ("environment", "engine", "state", "manifest", "size", "base", "lock", "age", "promises")
 _SHORT = 12
+# With these words states begin of environments that cannot be made here, or that no GPU of this machine runs.
+NOT_HERE, REFUSED = "not here", "refused"
 
 
 def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
@@ -75,7 +77,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
         state = "built" if builder.seems_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
-    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
+    computes_on = f"CPU: {on_cpu}" if on_cpu else f"{REFUSED}: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     return environment.name, environment.title, default, engine.name, state, computes_on
 
@@ -88,9 +90,9 @@ def only_glanced_at(builder: Builder, rows: Sequence[tuple[str, ...]]) -> bool:
 def _why_not_here(builder: Builder, environment: Environment) -> str:
     """Why an environment cannot be made, in short words for a table; empty where it can."""
     if environment.open:
-        return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
+        return f"{NOT_HERE}: {len(environment.open)} hashes not known yet (invoke lock)"
     refusal = builder.engines.refusal(environment)
-    return refusal and f"not here: {refusal}"
+    return refusal and f"{NOT_HERE}: {refusal}"
 
 
 def _storing(builder: Builder, screen: Screen, done: str) -> list[tuple[Engine, Store]]:
