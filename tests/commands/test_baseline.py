@@ -56,7 +56,12 @@ def test_a_baseline_of_a_single_session_decides_nothing(folder: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("runs", "baseline", "days"),
-    [((), THEN, (1, 3)), ((), THEN.partition(",")[0], (1, 1)), (("--run", NOW), THEN.rpartition(",")[0], (4, 2))],
+    [
+        ((), THEN, (1, 3)),
+        ((), THEN.partition(",")[0], (1, 1)),
+        (("--run", NOW), THEN.rpartition(",")[0], (4, 2)),
+        (("--run", f"latest,{NOW.partition(',')[0]}"), THEN, (2, 3)),
+    ],
 )
 def test_a_job_whose_gate_cannot_be_decided_ends_before_it_measures(
     folder: Path, runs: tuple[str, ...], baseline: str, days: tuple[int, int]
@@ -70,16 +75,18 @@ def test_a_job_whose_gate_cannot_be_decided_ends_before_it_measures(
         f"error: --fail-on slower takes 3 days on each side; with today the runs have {days[0]}, their baseline has "
         f"{days[1]}: nothing is measured. "
     )
+    assert "--baseline D,E,F --fail-on slower:1.05`, or leave --fail-on out" in result.stderr
     assert {*(folder / "results").iterdir()} == before
 
 
 @pytest.mark.long
 def test_a_job_with_two_earlier_days_is_measured(folder: Path) -> None:
     """It gets as far as the environment, which is a mistake here."""
-    job = ("run-suite", "report", "--env", "nowhere", "--baseline", THEN, "--fail-on", "slower")
-    result = invoke(folder, *job, "--run", NOW.rpartition(",")[0])
-    assert result.returncode == 1
-    assert "unknown environment 'nowhere'" in result.stderr
+    for named, gates in ((NOW.rpartition(",")[0], "slower"), (NOW.partition(",")[0], "contradicted,slower")):
+        job = ("run-suite", "report", "--env", "nowhere", "--baseline", THEN, "--fail-on", gates)
+        result = invoke(folder, *job, "--run", named)
+        assert result.returncode == 1, "a gate of claims is measured whatever the days"
+        assert "unknown environment 'nowhere'" in result.stderr
 
 
 @pytest.mark.long

@@ -44,27 +44,38 @@ def report(chain: Chain) -> None:
         return
     with files.private_folder() as folder:
         further = [run for runs in extras.given("runs", "further_runs") for run in runs(chain, folder)]
-        named = chain.options.paths("run")
-        names = (*named, *((chain.run_id,) if chain.run_id or not (named or further) else ()))
-        runs = [directory.open_run(chain.session.settings.results, name) for name in names]
-        report_of(chain, runs + further, _baseline(chain, folder / "baseline"))
+        runs = [*runs_of_chain(chain, or_latest=not further), *further]
+        report_of(chain, runs, _baseline(chain, folder / "baseline"))
+
+
+def runs_of_chain(chain: Chain, *, or_latest: bool = True) -> list[RunDirectory]:
+    """The runs that --run names and the run that the chain has made, each once; or_latest: without any, the latest."""
+    names = [*chain.options.paths("run"), *filter(None, [chain.run_id])]
+    opened = [directory.open_run(chain.session.settings.results, name) for name in names or [""] * or_latest]
+    return [*{run.path.resolve(): run for run in opened}.values()]
 
 
 def why_undecided(chain: Chain) -> str:
-    """Why a run that is yet to be measured cannot be called slower, by the number of days; empty where it can."""
+    """Why a run that is yet to be measured cannot be called slower, by the number of days; empty where it can.
+
+    The days of archives are known once these are verified, so the report says it.
+    """
     options, session = chain.options, chain.session
-    if "run-suite" not in chain.tasks or chain.only_plans or slower_than(options.names("fail_on")) is None:
+    gates, archives = options.names("fail_on"), options.has("archive")
+    if "run-suite" not in chain.tasks or chain.only_plans or archives or slower_than(gates) is None or len(gates) > 1:
         return ""
-    with files.private_folder() as folder:
-        then = _days(_baseline(chain, folder / "baseline"))
-    before = [*options.paths("run"), *options.paths("resume")]
-    now = _days((directory.open_run(session.settings.results, name) for name in before), with_today=True)
-    if min(then, now) >= LOOKS[0]:
+    named = [name for name in options.paths("run") if name != directory.LATEST]  # the latest is the run to come
+    before = [directory.open_run(session.settings.results, name) for name in (*named, *options.paths("resume"))]
+    now, then, baseline = _days(before, with_today=True), None, options.paths("baseline")
+    if not any(expanded(name).is_file() for name in baseline):
+        then = _days(directory.open_run(session.settings.results, name) for name in baseline)
+    if now >= LOOKS[0] and (then is None or then >= LOOKS[0]):
         return ""
+    theirs = "" if then is None else f", their baseline has {then}"
     return (
-        f"--fail-on {SLOWER} takes {LOOKS[0]} days on each side; with today the runs have {now}, their baseline "
-        f"has {then}: nothing is measured. Measure on {LOOKS[0]} days by `invoke run-suite`, then `invoke report "
-        f"--run A,B,C --baseline D,E,F --fail-on {SLOWER}`, or leave --fail-on out"
+        f"--fail-on {SLOWER} takes {LOOKS[0]} days on each side; with today the runs have {now}{theirs}: nothing is "
+        f"measured. Measure on {LOOKS[0]} days by `invoke run-suite`, then `invoke report --run A,B,C --baseline D,E,F "
+        f"--fail-on {gates[0]}`, or leave --fail-on out"
     )
 
 

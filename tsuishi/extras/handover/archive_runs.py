@@ -11,6 +11,7 @@ from tsuishi.base import files, seals, units
 from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded, home
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.report_runs import runs_of_chain
 from tsuishi.extras.handover import archived_software
 from tsuishi.extras.handover.archives import archive_check, archive_description, signature
 from tsuishi.extras.handover.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
@@ -22,7 +23,6 @@ from tsuishi.extras.handover.archives.run_inputs import RunInputs
 from tsuishi.extras.handover.archives.secret_search import Secrets, secrets_here
 from tsuishi.extras.handover.settings import of_handover
 from tsuishi.plan.session import Session
-from tsuishi.results import directory
 from tsuishi.results.assurance import OF_ITS_USER
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import Verification, verify
@@ -38,7 +38,7 @@ _SALT = "salt of an anonymous archive"
 def archive(chain: Chain) -> None:
     """Archive the named runs, or the latest. Raises UserError where a run is not verified, or holds a secret."""
     session, options = chain.session, chain.options
-    runs = [directory.open_run(session.settings.results, name) for name in options.paths("run") or (chain.run_id,)]
+    runs = runs_of_chain(chain)
     if len({run.id for run in runs}) < len(runs):
         raise UserError("two of these runs have the same id: an archive has a run once")
     if options.has("anonymous") and options.has("with_images"):
