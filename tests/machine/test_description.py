@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine.test_compatibility import Machine
 from tests.run.test_sampler import NoGpus
-from tsuishi.machine.description import cpu_settings, machine_record, power_supply, preloaded
+from tsuishi.machine.description import cpu_settings, machine_line, machine_record, power_supply, preloaded
 
 
 def test_a_machine_is_described_without_naming_it_or_its_user() -> None:
@@ -77,3 +78,13 @@ def test_every_core_is_asked_for_its_governor_and_limits(tmp_path: Path) -> None
     mixed = cpu_settings(tmp_path)
     assert (mixed["governor"], mixed["max_mhz"], mixed["min_mhz"]) == (["performance", "powersave"], [2000, 4700], 800)
     assert cpu_settings(tmp_path / "none")["governor"] is None
+
+
+@pytest.mark.parametrize(("load", "said"), [(0.1, ""), (9.0, "; load 9.0: end other programs, they make times longer")])
+def test_a_line_says_the_cards_and_whether_other_programs_compute(
+    monkeypatch: pytest.MonkeyPatch, load: float, said: str
+) -> None:
+    monkeypatch.setattr("psutil.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    assert machine_line(Machine("GeForce RTX 4090")).endswith(f", 2 logical cores, 1 x NVIDIA GeForce RTX 4090{said}")
+    assert machine_line(NoGpus()).endswith(f", 2 logical cores, no NVIDIA GPU{said}")

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Literal
 
 from rich import progress as rich_progress
 from rich.console import Console
@@ -22,6 +23,8 @@ _WIDTH_OF_A_FILE = 200
 _LINE = 160
 # Columns that a live line needs beside its note.
 _BESIDE_NOTE = 36
+# Characters of a word that a table does not break, however narrow it is.
+_LONGEST_WORD = 24
 
 Say = Callable[[str], None]
 # Called with the bytes that have arrived; negative where some of them are given up again.
@@ -80,10 +83,10 @@ class Screen:
         table = Table(title=Text(safe(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
-            # Names are not cut; the other columns share the rest of the width.
-            table.add_column(
-                Text(safe(header)), justify="right" if numeric else "left", overflow="fold", no_wrap=index == 0
-            )
+            words = (word for row in rows for word in safe(row[index]).split(" "))
+            longest = min(_LONGEST_WORD, max(map(len, words), default=0))  # words that long are not broken inside
+            justify: Literal["left", "right"] = "right" if numeric else "left"
+            table.add_column(Text(safe(header)), justify=justify, overflow="fold", min_width=longest)
         for row in rows:
             table.add_row(*(Text(safe(cell)) for cell in row))
         self.console.print(table)

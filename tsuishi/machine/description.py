@@ -56,11 +56,11 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
 
 def machine_line(nvml: Nvml) -> str:
     """The CPU and the GPUs in a line, with a warning where other programs compute."""
-    cores, load = psutil.cpu_count() or 1, psutil.getloadavg()[0]
+    cores, load = len(os.sched_getaffinity(0)), psutil.getloadavg()[0]
     gpus = Counter(gpu["name"] for gpu in nvml.describe())
     named = ", ".join(f"{count} x {name}" for name, count in gpus.items()) or "no NVIDIA GPU"
     busy = f"; load {load:.1f}: end other programs, they make times longer" if load > _BUSY_LOAD * cores else ""
-    return f"this machine: {_cpu_model()}, {cores} cores, {named}{busy}"
+    return f"this machine: {_cpu_model()}, {cores} logical cores, {named}{busy}"
 
 
 def _os_name() -> str:

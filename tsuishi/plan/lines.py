@@ -24,7 +24,11 @@ _ASSUMED = 0.03
 
 def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: History) -> None:
     """Print the questions of a plan, and what it can find; then its trials, or what does not fit a limited time."""
-    print_questions(screen, outlined)
+    screen.say("main questions:" if outlined.asked else "no question is asked")
+    for question in outlined.asked:
+        cells, trials = {cell.case_id for cell in question.cells}, _first_trials(question, outlined)
+        counts = f"{counted(len(cells), 'case')}, {counted(trials, 'trial')} at first"
+        screen.say(f"  {priced(question, outlined)}, {counts}")
     for line in power_lines(outlined, history):
         screen.say(line)
     if clock.within_s is None:
@@ -40,49 +44,46 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
 
 def print_briefly(screen: Screen, outlined: Outline) -> None:
     """Print the main questions of a plan, a line each; then how many others follow."""
-    screen.say("questions:" if outlined.asked else f"{counted(len(outlined.trials), 'trial')}: no question is asked")
-    for question in outlined.asked[:_MOST_QUESTIONS]:
-        screen.say(f"  {priced(question, outlined)}")
-    further = outlined.further + len(outlined.asked[_MOST_QUESTIONS:])
-    then = f"then, as time is left: {counted(further, 'further question')}; " if further else ""
-    screen.say(f"  {then}all of this plan, and what more time would bring: --plan")
+    if not outlined.asked:
+        screen.say(f"{counted(len(outlined.trials), 'trial')}: no question is asked")
+    for number, question in enumerate(outlined.asked[:_MOST_QUESTIONS], 1):
+        screen.say(f"  {number}. {priced(question, outlined)}")
+    main = len(outlined.asked[_MOST_QUESTIONS:])
+    more = [f"and {counted(main, 'main question')} more"] if main else []
+    more += [f"then, as time is left, {counted(outlined.further, 'further question')}"] if outlined.further else []
+    screen.say(f"  {'; '.join([*more, 'all of this plan, and what more time would bring: --plan'])}")
 
 
-def print_changes(screen: Screen, outlined: Outline, before: Sequence[PlannedQuestion]) -> None:
-    """Print what an outline asks for the first time, and what it no longer asks, with the reason."""
+def print_changes(
+    screen: Screen, outlined: Outline, before: Sequence[PlannedQuestion], left_out: Mapping[str, str]
+) -> None:
+    """Print what an outline asks for the first time, and what it no longer asks, with the reason.
+
+    left_out: why environments are left out, by their names.
+    """
     was, now = ({question.id for question in questions} for questions in (before, outlined.asked))
     refused = {cell: trial.unsupported for cell, trial in outlined.matrix.first.items() if trial.unsupported}
     for question in before:
         if question.id not in now:
-            why = next((refused[cell] for cell in question.cells if cell in refused), "others are worth more now")
+            reasons = [left_out[name] for name in question.environments if name in left_out]
+            reasons += [refused[cell] for cell in question.cells if cell in refused]
+            why = next(iter(reasons), "it no longer fits the time beside the others")
             screen.say(f"not asked: {brief(question)}: {why}")
     for question in outlined.asked:
         if question.id not in was:
             screen.say(f"now asked: {priced(question, outlined)}")
 
 
+def _first_trials(question: PlannedQuestion, outlined: Outline) -> int:
+    """How many trials of a question are planned at once."""
+    counts = Counter(trial.cell for trial in outlined.trials)
+    return sum(counts[cell] for cell in question.cells)
+
+
 def priced(question: PlannedQuestion, outlined: Outline) -> str:
     """A question with its environments and the time of its trials."""
     counts = Counter(trial.cell for trial in outlined.trials)
     return f"{brief(question)}: {duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in question.cells))}"
-
-
-def print_questions(screen: Screen, outlined: Outline) -> None:
-    """Print the main questions, each with its environments, cases, trials and time."""
-    if not outlined.asked:
-        return
-    counts = Counter(trial.cell for trial in outlined.trials)
-    rows = [
-        (
-            words(question),
-            ", ".join(question.environments),
-            len({cell.case_id for cell in question.cells}),
-            sum(counts[cell] for cell in question.cells),
-            duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in question.cells)),
-        )
-        for question in outlined.asked
-    ]
-    screen.table("Main questions", ("question", "environments", "cases", "trials at first", "time"), rows)
 
 
 def power_lines(outlined: Outline, history: History) -> list[str]:
@@ -185,15 +186,10 @@ def claim_rows(
 def _times(ratio: float) -> str:
     """A ratio in words, rounded up.
 
-    >>> _times(1.001), _times(1.231), _times(2000.0)
-    ('1.01 times', '1.24 times', 'more than 100 times')
+    >>> _times(1.001), _times(1.231), _times(20.0)
+    ('1.01 times', '1.24 times', 'more than 10 times')
     """
-    return f"{math.ceil(100 * ratio) / 100:.2f} times" if ratio <= 100 else "more than 100 times"
-
-
-def words(asked: PlannedQuestion) -> str:
-    """A question in one line."""
-    return f"{asked.source} ({asked.claim}): {asked.title['en']}" if asked.claim else asked.title["en"]
+    return f"{math.ceil(100 * ratio) / 100:.2f} times" if ratio <= 10 else "more than 10 times"
 
 
 def more_text(more: Sequence[Extension], outlined: Outline) -> str:

@@ -73,7 +73,8 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     else a dozen lines of it.
     """
     chosen, builds = _chosen(session, to_run=True, only=only)
-    session.screen.say(description.machine_line(session.nvml))
+    if session.settings.runs_here:
+        session.screen.say(description.machine_line(session.nvml))
     for environment in chosen.environments:
         if not environment.pinned:  # it alone knows its framework, on which its questions depend
             session.builder.enter(environment, session.screen.say)
@@ -92,6 +93,8 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     else:
         print_builds_briefly(session.screen, wanted, left_out)
         lines.print_briefly(session.screen, outlined)
+        if not session.data:
+            session.screen.say(_data_line(session))
     for line in shared_with(session.nvml):
         session.screen.say(line)
     if session.nvml.remedy and not session.choice.environments and session.choice.accelerator == "auto":

@@ -87,7 +87,7 @@ class Measuring:
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
         self._heat(ledger, left)
-        with self._progress(len(planned), left, ledger) as progress:
+        with self._shown(len(planned), left, ledger) as progress:
             self._measure(planned, [left], progress, ledger)
         if any(trial.id.repetition > 1 for trial in planned):
             with suppress(UserError):  # a report says which trial has no numbers
@@ -109,17 +109,17 @@ class Measuring:
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
+        rounds: Rounds | None = None
         try:
-            with self._progress(len(planned), left, ledger) as progress:
+            with self._shown(len(planned), left, ledger) as progress:
                 call = _CallOfRounds(session, self.run, ledger, progress)
                 repetitions = session.choice.repetitions
                 rounds = Rounds(tally, matrix.first, asked, others, self.run.run().seed, call, repetitions)
                 batches = [rounds] if self.executor.is_local else rounds.batches(session.left_s)
-                try:
-                    self._measure(planned, batches, progress, ledger)
-                finally:
-                    ledger.end(rounds, session.beside_trials_s)
+                self._measure(planned, batches, progress, ledger)
         finally:
+            if rounds:
+                ledger.end(rounds, session.beside_trials_s)
             self._learn_scatter(tally)
 
     def rounds(self, chosen: Iterable[Sequence[PlannedTrial]]) -> None:
@@ -127,7 +127,7 @@ class Measuring:
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
 
-        with self._progress(0, (), ledger) as progress:
+        with self._shown(0, (), ledger) as progress:
             self._measure((), self._added(chosen, progress, ledger), progress, ledger)
 
     def _added(
@@ -174,12 +174,12 @@ class Measuring:
         return published_sources(self.session)
 
     @contextmanager
-    def _progress(self, planned: int, left: Sequence[PlannedTrial], ledger: Ledger) -> Iterator[RunProgress]:
+    def _shown(self, total: int, left: Sequence[PlannedTrial], ledger: Ledger) -> Iterator[RunProgress]:
         """While this block measures, its progress is shown; then what came of it. left: trials to measure at least."""
         session, begun = self.session, time.monotonic()
         until_s = None if session.clock.within_s is None else lambda: session.clock.left_s
         try:
-            with running(session.screen, left, planned, session.report_s, until_s) as progress:
+            with running(session.screen, left, total, session.report_s, until_s) as progress:
                 yield progress
             ledger.ended()
         finally:

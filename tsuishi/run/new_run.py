@@ -41,8 +41,10 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     while True:
+        outlined = _asked(session, plan, ready)
+        plan = replace(plan, questions=outlined.asked)
         try:
-            return run_of_outline(session, name, plan, ready, _asked(session, plan, ready), executor)
+            return run_of_outline(session, name, plan, ready, outlined, executor)
         except SelfCheckFailed as failed:
             plan = _without(session, plan, failed)
             ready = {each.name: ready[each.name] for each in plan.environments}
@@ -60,7 +62,7 @@ def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
 def _asked(session: Session, plan: Plan, ready: Mapping[str, Ready]) -> Outline:
     """What can be measured in the environments, now that they are there and say what they can run."""
     outlined = outline_run(session, plan.environments, ready)
-    print_changes(session.screen, outlined, plan.questions)
+    print_changes(session.screen, outlined, plan.questions, plan.left_out)
     return outlined
 
 
