@@ -25,7 +25,8 @@ _PASSED = frozenset(
         *("proxy", "cert", "client-cert", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
     }
 )
-# Variables of uv for options of pip that have a single value. pip's certificates are those of the system, or its own.
+# Variables of uv for options of pip; both separate several values by blanks. Certificates are those of the system, or
+# those that pip is given.
 _OF_UV = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -43,31 +44,33 @@ _REQUIREMENT_OF_UV = re.compile(r"^uv==(?:.*\\\n)*.*\n", re.MULTILINE)
 def install(lock: Path) -> bool:
     """Install the files of a lock, by their hashes; pip prints what went wrong. Returns whether it went well."""
     options = {name: value for name, value in pip_options().items() if name in _PASSED}
-    return _by_uv(lock, options) or _by_pip(lock, options)
+    if not (uv := _REQUIREMENT_OF_UV.search(lock.read_text(encoding="utf-8"))):
+        return _by_pip(lock, options)
+    if _by_uv(lock, options, uv[0]):
+        return True
+    print("uv could not install it: pip does, which takes longer", file=sys.stderr)
+    return _by_pip(lock, options, "--force-reinstall")  # uv may have left a part of a package
 
 
-def _by_pip(lock: Path, options: Mapping[str, str], is_quiet: bool = False) -> bool:
+def _by_pip(lock: Path, options: Mapping[str, str], *further: str, is_quiet: bool = False) -> bool:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
     environ |= {f"PIP_{name.upper().replace('-', '_')}": value for name, value in options.items()}
     command = [sys.executable, "-I", "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--require-hashes"]
-    command += ["--no-deps", "-r", str(lock)]
+    command += ["--no-deps", *further, "-r", str(lock)]
     environ |= {"PIP_CONFIG_FILE": os.devnull}
     return subprocess.run(command, env=environ, capture_output=is_quiet, check=False).returncode == 0
 
 
-def _by_uv(lock: Path, options: Mapping[str, str]) -> bool:
+def _by_uv(lock: Path, options: Mapping[str, str], requirement: str) -> bool:
     """Let pip install uv, and uv the rest: with a cache of its own beside the packages, which are links to it.
 
-    A process that is killed leaves the cache in .venv, which the next call makes anew.
+    requirement: the lines of the lock that name uv.
     """
-    uv = _REQUIREMENT_OF_UV.search(lock.read_text(encoding="utf-8"))
-    if not uv:
-        return False
-    folder = Path(sys.prefix) / "uv"
-    folder.mkdir()
+    folder = Path(sys.prefix) / f"uv-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
     try:
         own = folder / "uv.lock"
-        own.write_text(uv[0], encoding="utf-8")
+        own.write_text(requirement, encoding="utf-8")
         if not _by_pip(own, options, is_quiet=True):
             return False
         command = [sys.executable, "-I", "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
