@@ -127,10 +127,10 @@ def collected(module: Mapping[str, object], further: Iterable[ModuleType] = ()) 
             raise Exit(code=0)
         if isinstance(name := core[0].args.list.value, str):
             raise Refused(f"--list takes no name: `invoke --list` shows all tasks, `invoke --help {name}` this task")
-        line_of_words = _CommandLine(collection, core.unparsed)
-        line_of_words.check(asked := core[0].args.help)
+        given = _CommandLine(collection, core.unparsed)
+        given.check(asked := core[0].args.help)
         if isinstance(asked.value, str):
-            line_of_words.explain_task(asked.value, collection[asked.value])
+            given.explain_task(asked.value, collection[asked.value])
             raise Exit(code=0)
     return collection
 

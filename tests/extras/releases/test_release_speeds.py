@@ -53,7 +53,7 @@ def test_releases_stand_by_date_against_the_oldest_and_the_newest(tmp_path: Path
 def test_each_suite_has_a_row_and_a_line(tmp_path: Path) -> None:
     (view,) = made(tmp_path / "run")
     (of_suites,) = [rows for title, rows in tables(view).items() if title != TITLE]
-    assert texts(of_suites) == [["multi_gpu_scaling, steady: step, mean", "1", "0.250", "2.00"]]
+    assert texts(of_suites) == [["multi_gpu_scaling: step, mean", "1", "0.250", "2.00"]]
     (chart,) = [block for block in view.blocks if isinstance(block, Chart)]
     assert [(row["date"], row["value"]) for row in chart.specification["datasets"]["rows"]] == [
         ("2019-04-30", 1.0),

@@ -19,6 +19,7 @@ from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.claims import Check
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
@@ -80,7 +81,7 @@ def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: Synthe
     assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 [" in row["in words"]
     assert row["in words"].endswith("no training as the source timed it is judged here (--profile full).")
     assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
-    assert "no literal training" not in rows["torch-2080ti", "c"][0]["in words"]
+    assert "no training as the source timed it" not in rows["torch-2080ti", "c"][0]["in words"]
 
 
 @pytest.mark.long
@@ -195,3 +196,20 @@ def test_a_claim_of_which_nothing_ran_says_all_that_it_takes() -> None:
     assert said["batch-throughput", "b"][1].endswith(
         "A test needs suite batch_throughput. It is about GPUs, and takes at least 2 of NVIDIA."
     )
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        (Missing("to", {"devices": (1,)}, ("ok",), ("step_s", 0.0)), "1 device: step, mean is 0 s, and a ratio takes"),
+        (Missing("to", {"devices": (1,)}, ("failed",)), "1 device: failed."),
+        (Missing("to", {"devices": (1,)}, ("ok",)), "Not measured: 1 device. It takes a larger profile"),
+    ],
+)
+def test_a_claim_without_a_number_says_why(missing: Missing, said: str) -> None:
+    """Trials that measured 0 are no trials that were not made."""
+    source = next(source for source in read_sources(PUBLISHED, WORDS, tables=False) if source.name == "torch-2080ti")
+    claim = next(claim for claim in source.claims if claim.id == "d")
+    with worded(WORDS):
+        found = takes(Judgement(source.name, claim, None, "not tested", (missing,), "no cases"))
+    assert found.startswith(said)

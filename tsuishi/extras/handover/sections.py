@@ -111,8 +111,10 @@ def _view(evidence: Evidence, pair: _Replayed, compared: Sequence[Matchup], judg
             if pairs := matchup.speeds(here, there):
                 every += pairs
                 speed = mean_ratio(pairs)
-                where = t("{suite}, {protocol}", **matchup.suite_cases.where)
-                cells = [text_cell(text) for text in (here, where, label(matchup.quantity), str(len(pairs)))]
+                cells = [
+                    text_cell(text)
+                    for text in (here, matchup.suite_cases.title, label(matchup.quantity), str(len(pairs)))
+                ]
                 table.append([*cells, ratio_cell(speed, ())])
                 about_row = {**matchup.suite_cases.where, "quantity": matchup.quantity, "environment": here}
                 rows.append({**about_row, "reference": there, "cases": len(pairs), **ratio_columns(speed)})

@@ -133,7 +133,7 @@ def _by_suite(family: str, releases: Sequence[DatedRelease], compared: Sequence[
         having = [release for release in releases if any(release.column in of for of in matchup.terms.values())]
         if len(having) < _FEWEST:
             continue
-        name = t("{suite}, {protocol}: {quantity}", **matchup.suite_cases.where, quantity=label(matchup.quantity))
+        name = t("{topic}: {words}", topic=matchup.suite_cases.title, words=label(matchup.quantity))
         speeds = {release.column: _speed([matchup], release, having[0]) for release in having}
         cells = [_cell(release is having[0], speeds.get(release.column)) for release in releases]
         table.append([text_cell(name), *cells])

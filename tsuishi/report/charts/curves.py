@@ -8,7 +8,7 @@ from tsuishi.report.charts import figures, sweeps
 from tsuishi.report.charts.sweeps import Points, Sweep, Variant
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.suite_cases import SuiteCases
-from tsuishi.report.parts.wording import case_text
+from tsuishi.report.parts.wording import case_text, protocol_words
 
 # The most panels of a chart that readers take in.
 MOST_PANELS = 6
@@ -74,7 +74,7 @@ def _has_published(variant: Variant) -> bool:
 
 def _caption(suite_cases: SuiteCases, shared: dict[str, Any], points: Points, left_out: int) -> str:
     """The axes that all lines share, and the meanings of the marks in the chart."""
-    which = ", ".join(filter(None, [suite_cases.protocol, case_text(shared, suite_cases.varying)]))
+    which = ", ".join(filter(None, [protocol_words(suite_cases.protocol), case_text(shared, suite_cases.varying)]))
     sentences = [t("{cases}.", cases=which)]
     if any(point["low"] is not None and point["mark"] != "fit" for point in points):
         sentences.append(

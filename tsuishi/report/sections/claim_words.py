@@ -286,7 +286,7 @@ def _scope_text(claim: Claim) -> str:
 
 def _missing_text(missing: Missing) -> str:
     cases = selection_text(missing.selection)
-    if missing.statuses != (OK,) and (why := no_number_text(missing)):
+    if (missing.without_ratio or missing.statuses != (OK,)) and (why := no_number_text(missing)):
         return t("{case}: {why}.", case=cases, why=why)
     if missing.side in ("both", "along"):
         return t("Too few cases that can be compared: {cases}.", cases=cases)

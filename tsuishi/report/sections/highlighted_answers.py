@@ -20,6 +20,7 @@ from tsuishi.report.parts.ranking import (
     of_the_family,
     seen,
 )
+from tsuishi.report.parts.two_sides import TwoSides
 from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -100,12 +101,12 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     text = prose(
         [
             t("{what}: {values}.", what=capital(label(both.quantity)), values=values) if values else "",
-            t("Ratio {ratio}.", ratio=ratio_text(both.ratio)),
+            t("{of} ÷ {to}: {ratio}.", of=both.larger, to=both.smaller, ratio=ratio_text(both.ratio)),
             capital(t("{words}.", words=alike_by(look_at(answer.trials)))) if is_alike else "",
         ]
     )
     topic = questions.title(answer.asked)
-    chart = _chart(evidence, answer, questions.sides(answer), topic)
+    chart = _chart(evidence, answer, questions.sides(answer), both, topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
     measured = {(cell.case_id, answer.column(cell.environment)) for side in cells for cell in side}
     sure = marked_as_simulated(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
@@ -147,8 +148,8 @@ def _amounts(evidence: Evidence, answer: Answer, cells: Cells, sides: tuple[str,
     return ", ".join(texts)
 
 
-def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], topic: str) -> tuple[Chart, ...]:
-    """The trials of both sides, where a side is a single cell; else the ratio of each pair of cells."""
+def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], both: TwoSides, topic: str) -> tuple[Chart, ...]:
+    """The trials of both sides, where a side is a single cell; else the ratio of each pair of cells, as in `both`."""
     cells, quantity, name = (answer.asked.of, answer.asked.to), answer.asked.quantity, f"highlight-{answer.asked.id}"
     if all(len(side) == 1 for side in cells):
         drawn = [_trials(evidence, answer, side[0]) for side in cells]
@@ -157,10 +158,10 @@ def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], topic: st
         rows = [(side, values, mean) for side, (values, mean) in zip(sides, drawn, strict=True)]
         caption = t("Dots: trials; ticks: their means.")
         return (figures.block(trials_chart(rows, quantity), topic, name, caption),)
-    pairs = _pair_rows(evidence, answer)
+    pairs = _pair_rows(evidence, answer, turned=both.larger != sides[0])
     if not pairs:
         return ()
-    title = t("{of} over {to}, log scale", of=sides[0], to=sides[1])
+    title = t("{of} over {to}, log scale", of=both.larger, to=both.smaller)
     caption = t("A row for each case; 95 % intervals per comparison.")
     return (figures.block(ratios_chart(pairs[:_MOST_ROWS], title), topic, name, caption),)
 
@@ -174,8 +175,8 @@ def _trials(evidence: Evidence, answer: Answer, cell: MatrixCell) -> tuple[Seque
     return (values, math.exp(term.mean)) if term else ((), math.nan)
 
 
-def _pair_rows(evidence: Evidence, answer: Answer) -> list[dict[str, object]]:
-    """The ratio of each pair of cells that stand at the same place of both sides."""
+def _pair_rows(evidence: Evidence, answer: Answer, turned: bool) -> list[dict[str, object]]:
+    """The ratio of each pair of cells at the same place of both sides; turned: of the second to the first."""
     rows: list[dict[str, object]] = []
     if len(answer.asked.of) != len(answer.asked.to):
         return rows
@@ -186,5 +187,6 @@ def _pair_rows(evidence: Evidence, answer: Answer) -> list[dict[str, object]]:
         first, second = _term(evidence, answer, of), _term(evidence, answer, to)
         if first and second:
             name = case_text(evidence.axes[of.case_id], varying)
-            rows.append({"name": name, **as_ratio(ratio(first, second))._asdict(), "published": False})
+            over = ratio(second, first) if turned else ratio(first, second)
+            rows.append({"name": name, **as_ratio(over)._asdict(), "published": False})
     return rows

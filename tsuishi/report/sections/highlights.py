@@ -63,7 +63,7 @@ class Opening:
 
     def title(self) -> str:
         """The answer: how many published claims hold here, else the first certain finding; empty without any."""
-        certain = (item for item in self.items if item.certainty == "certain")
+        certain = [item for item in self.items if item.certainty == "certain" and item.anchor.startswith("suite-")]
         first = (t("{topic}: {words}", topic=item.anchor.removeprefix("suite-"), words=item.title) for item in certain)
         return self._verdicts.answer or next(first, "")
 
@@ -104,7 +104,7 @@ class Opening:
         return prose([*self._where(), measured, self._counted(), takes, claims, self._card])
 
     def _where(self) -> Iterator[str]:
-        """The machine, the day and the time, in front of the numbers."""
+        """The machine and the days on which runs began, in front of the numbers."""
         runs = self._evidence.results.runs.values()
         days = dict.fromkeys((run.created_at or "")[:10] for run in runs)
         yield t("{words}.", words=", ".join(filter(None, [what_ran.named_machines(self._evidence), *days])))

@@ -19,7 +19,7 @@ from tsuishi.report.sections.claim_words import (
 from tsuishi.report.sections.deviations import declared
 from tsuishi.report.sections.verdict_rows import environments_text, printed_rows, verdict_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.claims import VERDICTS, Claim, Verdict
+from tsuishi.specs.claims import DECIDED, VERDICTS, Claim, Verdict
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
@@ -128,18 +128,17 @@ class Verdicts:
 
     @property
     def answer(self) -> str:
-        """How many published claims hold here and how many do not; empty where none is decided."""
-        verdicts: dict[tuple[str, str], set[Verdict]] = {}
+        """How many published claims have each verdict here that decides; empty where none is decided."""
+        of_claims: dict[tuple[str, str], set[Verdict]] = {}
         for each in self.judgements:
-            verdicts.setdefault((each.source, each.claim.id), set()).add(each.verdict)
-        fail = sum("contradicted" in of_claim for of_claim in verdicts.values())
-        hold = sum(bool({"reproduced"} & of_claim) and "contradicted" not in of_claim for of_claim in verdicts.values())
-        if not hold and not fail:
+            of_claims.setdefault((each.source, each.claim.id), set()).add(each.verdict)
+        # A claim that fails in an environment fails.
+        order: tuple[Verdict, ...] = ("contradicted", "reproduced", "direction only")
+        counted = Counter(next((verdict for verdict in order if verdict in some), "") for some in of_claims.values())
+        verdicts = [t("{count} {what}", count=counted[each], what=t(each)) for each in DECIDED if counted[each]]
+        if not verdicts:
             return ""
-        return t(
-            "{all} published claims: {hold} reproduced here, {fail} contradicted",
-            hold=hold, all=len(verdicts), fail=fail,
-        )  # fmt: skip
+        return t("{all} published claims: {verdicts} here", all=len(of_claims), verdicts=in_words(verdicts))
 
     def section(self) -> Section:
         """The claims of all sources."""
