@@ -60,10 +60,10 @@ def interpreter(record: Mapping[str, Any], accelerator: str, python: str) -> Fin
 
 
 def _doctor(kit: Kit) -> str:
-    """What `invoke doctor` prints."""
+    """What `invoke doctor --all` prints."""
     printed = io.StringIO()
     screen = Screen(Console(file=printed, highlight=False, soft_wrap=True, emoji=False, width=200))
-    doctor.examine(Builder(kit.settings(), kit.checkout), kit.nvml, screen)
+    doctor.examine(Builder(kit.settings(), kit.checkout), kit.nvml, screen, every=True)
     kit.journal.keep(printed.getvalue())
     return printed.getvalue()
 

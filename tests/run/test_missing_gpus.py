@@ -74,7 +74,9 @@ def test_which_cases_can_run_is_asked_again_when_the_gpus_have_arrived(
     question: Question = ("behave", case(suite="bench", protocol="steady", devices=1), {})
     where = (ready["host"], work.checkout, work.settings.cache, "this")
     assert possible.unsupported(*where, "cuda", CARD.gpus, [question], said.append) == {}
-    assert said[0].startswith(f"host: it cannot say which cases it can run, so all are tried: {SAID}")
+    asked, answer = said
+    assert asked == "asking host which cases it can run"
+    assert answer.startswith(f"host: it cannot say which cases it can run, so all are tried: {SAID}")
     assert list(work.settings.cache.glob("possible/*")) == []
 
 
