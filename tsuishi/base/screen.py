@@ -80,15 +80,16 @@ class Screen:
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; a column of numbers only is aligned to the right."""
+        texts = [[safe(cell) for cell in row] for row in rows]
         table = Table(title=Text(safe(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
-            words = (word for row in rows for word in safe(row[index]).split(" "))
+            words = (word for row in texts for word in row[index].split(" "))
             longest = min(_LONGEST_WORD, max(map(len, words), default=0))  # words that long are not broken inside
             justify: Literal["left", "right"] = "right" if numeric else "left"
             table.add_column(Text(safe(header)), justify=justify, overflow="fold", min_width=longest)
-        for row in rows:
-            table.add_row(*(Text(safe(cell)) for cell in row))
+        for row in texts:
+            table.add_row(*map(Text, row))
         self.console.print(table)
 
     @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
 from tsuishi.base.units import counted
-from tsuishi.environments.inventory import NOT_HERE, REFUSED, environment_row, only_glanced_at
+from tsuishi.environments.inventory import EnvironmentRow, environment_row, only_glanced_at
 from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 def show(session: Session, whole: bool) -> None:
     """Print tables of environments, suites and runs; environments that cannot be made here only with `whole`."""
-    rows, here = _environments(session)
+    rows = _environments(session)
     if whole:
-        session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+        headers = ("name", "what", "default", "engine", "state", "computes on")
+        session.screen.table("Environments", headers, [row[:-1] for row in rows])
     else:
-        shown = [(name, state, where.partition(":")[0], default, what) for name, what, default, _, state, where in here]
+        here = [row for row in rows if row.is_here]
+        shown = [(row.name, row.state, row.computes_on.partition(":")[0], row.default, row.title) for row in here]
         session.screen.table("Environments", ("name", "state", "on", "default", "what"), shown)
         if others := len(rows) - len(here):
             session.screen.say(f"{counted(others, 'other')} cannot be made or used here: `invoke list --all` says why")
@@ -47,8 +49,9 @@ def show(session: Session, whole: bool) -> None:
 def show_conclusion(session: Session) -> None:
     """Print how many environments can be made and used here, and those of the main job, or why it would stop."""
     try:
-        rows, here = _environments(session)
-        session.screen.say(f"{len(here)} of {len(rows)} environments can be made and used here: `invoke list`")
+        rows = _environments(session)
+        here = sum(row.is_here for row in rows)
+        session.screen.say(f"{here} of {len(rows)} environments can be made and used here: `invoke list`")
         chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
     except UserError as error:  # a configured engine that does not answer, say
         session.screen.say(f"the main job would stop: {error}")
@@ -57,11 +60,9 @@ def show_conclusion(session: Session) -> None:
     session.screen.say(f"the main job takes of {names}: `invoke build run-suite report`")
 
 
-def _environments(session: Session) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """The rows of all environments, and of those that can be made and used here."""
+def _environments(session: Session) -> list[EnvironmentRow]:
     environments = read_environments(session.checkout.images)
-    rows = [environment_row(session.builder, session.nvml, environment) for environment in environments]
-    return rows, [row for row in rows if not (row[4].startswith(NOT_HERE) or row[5].startswith(REFUSED))]
+    return [environment_row(session.builder, session.nvml, environment) for environment in environments]
 
 
 def _suite_row(suite: Suite) -> tuple[object, ...]:

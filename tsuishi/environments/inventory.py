@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from tsuishi.base import exclusion, units
 from tsuishi.base.errors import UserError
@@ -19,8 +20,18 @@ from tsuishi.specs.environment import Environment, read_environments
 
 _HEADERS = ("environment", "engine", "state", "manifest", "size", "base", "lock", "age", "promises")
 _SHORT = 12
-# With these words states begin of environments that cannot be made here, or that no GPU of this machine runs.
-NOT_HERE, REFUSED = "not here", "refused"
+
+
+class EnvironmentRow(NamedTuple):
+    """A row of `invoke list`. `is_here`: whether it can be made and used here; no column of the table."""
+
+    name: str
+    title: str
+    default: str
+    engine: str
+    state: str
+    computes_on: str
+    is_here: bool
 
 
 def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
@@ -63,8 +74,8 @@ def remove(builder: Builder, screen: Screen) -> None:
             shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
-def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:
-    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use.
+def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> EnvironmentRow:
+    """The row of an environment, with the accelerator that it would use.
 
     A virtual environment that is "built" was only glanced at (see `only_glanced_at`).
     """
@@ -77,22 +88,23 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
         state = "built" if builder.seems_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
-    computes_on = f"CPU: {on_cpu}" if on_cpu else f"{REFUSED}: {refused}" if refused else "GPU"
+    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
-    return environment.name, environment.title, default, engine.name, state, computes_on
+    is_here = not (why_not or (refused and not on_cpu))
+    return EnvironmentRow(environment.name, environment.title, default, engine.name, state, computes_on, is_here)
 
 
-def only_glanced_at(builder: Builder, rows: Sequence[tuple[str, ...]]) -> bool:
+def only_glanced_at(builder: Builder, rows: Sequence[EnvironmentRow]) -> bool:
     """Whether rows of `environment_row` call an environment built whose files were not compared with its record."""
-    return any(engine == builder.engines.venv.name and state == "built" for _, _, _, engine, state, _ in rows)
+    return any(row.engine == builder.engines.venv.name and row.state == "built" for row in rows)
 
 
 def _why_not_here(builder: Builder, environment: Environment) -> str:
     """Why an environment cannot be made, in short words for a table; empty where it can."""
     if environment.open:
-        return f"{NOT_HERE}: {len(environment.open)} hashes not known yet (invoke lock)"
+        return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
     refusal = builder.engines.refusal(environment)
-    return refusal and f"{NOT_HERE}: {refusal}"
+    return refusal and f"not here: {refusal}"
 
 
 def _storing(builder: Builder, screen: Screen, done: str) -> list[tuple[Engine, Store]]:

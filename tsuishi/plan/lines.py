@@ -26,9 +26,9 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
     """Print the questions of a plan, and what it can find; then its trials, or what does not fit a limited time."""
     screen.say("main questions:" if outlined.asked else "no question is asked")
     for question in outlined.asked:
-        cells, trials = {cell.case_id for cell in question.cells}, _first_trials(question, outlined)
-        counts = f"{counted(len(cells), 'case')}, {counted(trials, 'trial')} at first"
-        screen.say(f"  {priced(question, outlined)}, {counts}")
+        cases, trials = {cell.case_id for cell in question.cells}, sum(outlined.counts[cell] for cell in question.cells)
+        numbers = f"{counted(len(cases), 'case')}, {counted(trials, 'trial')} at first"
+        screen.say(f"  {priced(question, outlined)}, {numbers}")
     for line in power_lines(outlined, history):
         screen.say(line)
     if clock.within_s is None:
@@ -74,23 +74,16 @@ def print_changes(
             screen.say(f"now asked: {priced(question, outlined)}")
 
 
-def _first_trials(question: PlannedQuestion, outlined: Outline) -> int:
-    """How many trials of a question are planned at once."""
-    counts = Counter(trial.cell for trial in outlined.trials)
-    return sum(counts[cell] for cell in question.cells)
-
-
 def priced(question: PlannedQuestion, outlined: Outline) -> str:
     """A question with its environments and the time of its trials."""
-    counts = Counter(trial.cell for trial in outlined.trials)
-    return f"{brief(question)}: {duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in question.cells))}"
+    trial_s, counts = outlined.costs.trial_s, outlined.counts
+    return f"{brief(question)}: {duration(sum(trial_s[cell] * counts[cell] for cell in question.cells))}"
 
 
 def power_lines(outlined: Outline, history: History) -> list[str]:
     """What the comparisons among the main questions can find; nothing where each of their cells has a single trial."""
     comparisons = [question for question in outlined.asked if question.compares]
-    counts = Counter(trial.cell for trial in outlined.trials)
-    planned = min((counts[cell] for question in comparisons for cell in question.cells), default=0)
+    planned = min((outlined.counts[cell] for question in comparisons for cell in question.cells), default=0)
     if planned < 2:
         return []
     names = _scatter_names(outlined, comparisons)
@@ -112,7 +105,7 @@ def _comparing(outlined: Outline, comparisons: Sequence[PlannedQuestion], scatte
 
     judged = sum(question.kind != "measurement" for question in outlined.asked)
     cells = min(len(side) for question in comparisons for side in (question.of, question.to))
-    measured = Counter(map(place, {trial.cell for trial in outlined.trials}))
+    measured = Counter(map(place, outlined.counts))
     beside = min(measured[place(cell)] for question in comparisons for cell in question.cells)
     of_environments = any(question.kind == "environments" for question in comparisons)
     device = (

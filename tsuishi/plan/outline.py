@@ -1,15 +1,17 @@
 """The outline of a run: its questions, its environments, its trials, and what more time would bring."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose_questions, rank, with_more_time
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import PlannedQuestion
+from tsuishi.specs.questions import MatrixCell, PlannedQuestion
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,11 @@ class Outline:
     costs: Costs
     further: int = 0
     more: tuple[Extension, ...] = ()
+
+    @cached_property
+    def counts(self) -> Counter[MatrixCell]:
+        """How many trials of each cell are planned at once."""
+        return Counter(trial.cell for trial in self.trials)
 
     @property
     def environments(self) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """The plan of a command: the environments it needs, its questions, what it leaves out, and how long it takes."""
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -223,7 +222,7 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         frozenset(suite.name for suite in select_suites(session.checkout.suites, session.choice.suites)),
         (*outlined.asked, *outlined.others),
         candidates(session.words, {}, sources, larger.possible, hardware, accuracy=True),
-        Counter(trial.cell for trial in outlined.trials),
+        outlined.counts,
     )
     takes = what_claims_take(sources, situation)
     if takes:

@@ -17,7 +17,7 @@ from tsuishi.report.sections.highlighted_claims import CLAIMS, from_claims, from
 from tsuishi.report.sections.load import disturbances
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
-from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.report.sections.verdict_table import Verdicts, verdict_that_counts
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.claims import Verdict
 from tsuishi.specs.source import Source
@@ -26,7 +26,7 @@ from tsuishi.verdicts.judge import Judgement
 
 # The cards of a first screen, the open questions below them, and the cards that the command prints.
 _MOST_CARDS, _MOST_OPEN, _SHOWN = 6, 3, 2
-# The letter of each verdict. Of several verdicts in an environment (of its protocols) the first in this order counts.
+# The letter of each verdict, in the order of the legend.
 _LETTERS: dict[Verdict, str] = {
     "contradicted": "C",
     "reproduced": "R",
@@ -75,9 +75,9 @@ class Opening:
         if explained := tuple(self._explained()):
             blocks.append(Bullets(explained, title=t("What explains it")))
         any_tested = self._verdicts.is_any_tested
-        claims = claim_strip(self._verdicts.judgements, self._evidence.sources) if any_tested else None
+        claims = claim_strip(self._verdicts.of_each_claim, self._evidence.sources) if any_tested else None
         blocks += [claims] if claims else []
-        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs_of_suites) else []
+        blocks += [Text(needs, kind="note")] if (needs := self._verdicts.needs) else []
         if still_open := tuple(_open(self._questions)):
             blocks.append(Bullets(still_open, title=t("Open questions")))
         return View(tuple(blocks))
@@ -161,16 +161,18 @@ def _open(questions: Questions) -> Iterator[str]:
         yield t("{count} more are open: see the table of all questions.", count=len(answers) - _MOST_OPEN)
 
 
-def claim_strip(judgements: Sequence[Judgement], sources: Iterable[Source]) -> Strip | None:
-    """The strip; None where there is no claim."""
-    every: dict[str, dict[str, list[Judgement]]] = {}
-    for each in judgements:
-        every.setdefault(each.source, {}).setdefault(each.claim.id, []).append(each)
+def claim_strip(
+    of_each_claim: Mapping[tuple[str, str], Sequence[Judgement]], sources: Iterable[Source]
+) -> Strip | None:
+    """The strip; None where there is no claim. of_each_claim: the judgements by source and claim."""
+    every: dict[str, list[Sequence[Judgement]]] = {}
+    for (name, _), of_claim in of_each_claim.items():
+        every.setdefault(name, []).append(of_claim)
     if not every:
         return None
     rows, others = [], []
     for source in (source for source in sources if source.name in every):
-        cells = tuple(map(_cell, every[source.name].values()))
+        cells = tuple(map(_cell, every[source.name]))
         if all(cell.letter == _LETTERS["not tested"] for cell in cells):
             others.append(f"{source.name} ({len(cells)})")
             continue
@@ -184,9 +186,7 @@ def claim_strip(judgements: Sequence[Judgement], sources: Iterable[Source]) -> S
 
 def _cell(of_claim: Sequence[Judgement]) -> StripCell:
     """A claim with the verdict that counts among those of all environments; its words have each verdict."""
-    found = {judgement.verdict for judgement in of_claim}
-    verdict: Verdict = next(each for each in _LETTERS if each in found)
-    claim = of_claim[0].claim
+    verdict, claim = verdict_that_counts(of_claim), of_claim[0].claim
     where: dict[Verdict, dict[str, None]] = {}
     for each in of_claim:
         if each.verdict != "not tested" and each.subject:

@@ -50,6 +50,16 @@ _NEEDS: dict[Hindrance, str] = {
 }
 
 
+# Of the verdicts on a claim in several environments or protocols the first in this order counts: a claim that fails
+# somewhere fails.
+_ORDER: tuple[Verdict, ...] = ("contradicted", "reproduced", "direction only", "inconclusive", "not tested")
+
+
+def verdict_that_counts(of_claim: Iterable[Judgement]) -> Verdict:
+    """The verdict on a claim, of those in all environments."""
+    return min((judgement.verdict for judgement in of_claim), key=_ORDER.index)
+
+
 class Verdicts:
     """The judgements on the claims, by a report's evidence and by printed numbers, and their views."""
 
@@ -58,6 +68,10 @@ class Verdicts:
         self.conclusions = conclude(evidence)
         self.judgements = self.conclusions.judgements
         self.printed = list(by_printed_numbers(evidence.sources))
+        # By source and claim, in the order of the judgements.
+        self.of_each_claim: dict[tuple[str, str], list[Judgement]] = {}
+        for each in self.judgements:
+            self.of_each_claim.setdefault((each.source, each.claim.id), []).append(each)
         self._environments = set(evidence.environments)
         self._tested_in = {
             (each.source, each.claim.id, *each.subject)
@@ -108,12 +122,14 @@ class Verdicts:
 
     @property
     def needs(self) -> str:
-        """A line on the claims that were not tested: with the number for each need. Empty where all were tested."""
-        of_claims: dict[tuple[str, str], list[Judgement]] = {}
-        for judgement in self.judgements:
-            of_claims.setdefault((judgement.source, judgement.claim.id), []).append(judgement)
-        without = [each for each in of_claims.values() if all(one.verdict == "not tested" for one in each)]
-        if not without:
+        """A line on the claims that were not tested: with the number for each need.
+
+        Empty where all were tested, and where no suite ran that a claim names: a user's own suites are about none.
+        """
+        ran = {*self._evidence.suites}
+        is_about_claims = any(ran & {*map(str, each.claim.named(SUITE))} for each in self.judgements)
+        without = [each for each in self.of_each_claim.values() if verdict_that_counts(each) == "not tested"]
+        if not without or not is_about_claims:
             return ""
         has_gpus = any(record.gpus for record in self._evidence.machine_records.values())
         counted = Counter(_need(each, has_gpus) for each in without)
@@ -121,24 +137,13 @@ class Verdicts:
         return t("Published claims that were not tested: {count}. They need {needs}.", count=len(without), needs=needs)
 
     @property
-    def needs_of_suites(self) -> str:
-        """`needs`, where a suite ran that a claim names: a user's own suites are about no claim."""
-        ran = {*self._evidence.suites}
-        return self.needs if any(ran & {*map(str, each.claim.named(SUITE))} for each in self.judgements) else ""
-
-    @property
     def answer(self) -> str:
         """How many published claims have each verdict here that decides; empty where none is decided."""
-        of_claims: dict[tuple[str, str], set[Verdict]] = {}
-        for each in self.judgements:
-            of_claims.setdefault((each.source, each.claim.id), set()).add(each.verdict)
-        # A claim that fails in an environment fails.
-        order: tuple[Verdict, ...] = ("contradicted", "reproduced", "direction only")
-        counted = Counter(next((verdict for verdict in order if verdict in some), "") for some in of_claims.values())
+        counted = Counter(map(verdict_that_counts, self.of_each_claim.values()))
         verdicts = [t("{count} {what}", count=counted[each], what=t(each)) for each in DECIDED if counted[each]]
         if not verdicts:
             return ""
-        return t("{all} published claims: {verdicts} here", all=len(of_claims), verdicts=in_words(verdicts))
+        return t("{all} published claims: {verdicts} here", all=len(self.of_each_claim), verdicts=in_words(verdicts))
 
     def section(self) -> Section:
         """The claims of all sources."""
