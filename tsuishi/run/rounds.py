@@ -15,7 +15,7 @@ from typing import Protocol
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
 from tsuishi.run.tally import CellTally, Tally
-from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
+from tsuishi.specs.questions import LAST_LOOK, LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
 
@@ -223,7 +223,7 @@ class Rounds:
 
     def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion], bool]]:
         """The further looks at all cases of the open suite, as long as there is time for all of them."""
-        for look in LOOKS[1:]:
+        for look in LOOKS[1 : LOOKS.index(LAST_LOOK) + 1]:
             suite = self._call.open_suite()
             cells = {cell for cell, trial in self._first.items() if trial.case.suite == suite}
             questions = [question for question in self.asked if cells.intersection(question.cells)]

@@ -17,7 +17,9 @@ from tsuishi.specs.vocabulary import Vocabulary
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
 # The numbers of trials of a cell at which a comparison is judged, and at each further doubling. Between them the last
 # verdict stands. A verdict needs at least the first number.
-LOOKS = (3, 6, 12, 24)
+LOOKS = (3, 6, 12, 24, 48, 96)
+# After this look a run leaves an open question alone, unless its task goes further.
+LAST_LOOK = LOOKS[3]
 # The error of all main questions of a report together (docs/certainty.md).
 MAIN = 0.025
 # Two values are alike where their ratio is at most this.

@@ -26,7 +26,7 @@ from tsuishi.extras.releases.release_changes import (
     difference,
     weighted,
 )
-from tsuishi.specs.questions import LOOKS, MAIN, share_of_look
+from tsuishi.specs.questions import LAST_LOOK, LOOKS, MAIN, share_of_look
 from tsuishi.verdicts.family import OTHER, decide
 
 # That the ends differ; the sides of all releases between them; the size of the change.
@@ -112,7 +112,7 @@ class Bisection:
             self._go_on()
         elif decision.holds:
             self._end("alike")
-        elif len(self._rounds) >= LOOKS[-1]:
+        elif len(self._rounds) >= LAST_LOOK:
             self._end("undecided")
 
     def _judge_side(self) -> None:
@@ -123,7 +123,7 @@ class Bisection:
                 self._high = place
             else:
                 self._low = place
-        elif len(self._rounds) >= LOOKS[-1]:
+        elif len(self._rounds) >= LAST_LOOK:
             self.undecided.append(self._candidate)
         else:
             return
@@ -134,7 +134,7 @@ class Bisection:
         older, newer = self.bounds
         size = weighted(self._rounds, {newer: 1.0, older: -1.0})
         self._change = self._between_bounds(size, _SIZE * share_of_look(len(self._rounds)))
-        if self._change.is_sharp or len(self._rounds) >= LOOKS[-1]:
+        if self._change.is_sharp or len(self._rounds) >= LAST_LOOK:
             self._end("changed")
 
     def _go_on(self) -> None:

@@ -17,7 +17,7 @@ from tsuishi.extras.releases.release_changes import (
     difference,
     weighted,
 )
-from tsuishi.specs.questions import LOOKS
+from tsuishi.specs.questions import LAST_LOOK, LOOKS
 from tsuishi.verdicts.family import Decision, decide
 
 _NEIGHBOURS = 0.05
@@ -60,7 +60,7 @@ class Survey:
             going_on = [pair for pair in self._pairs() if pair.is_open or not self._is_known(pair)]
             left = {release for pair in going_on for release in (pair.older, pair.newer)}
             self._wanted = tuple(release for release in self._wanted if release in left)
-        if len(self._able) < 2 or len(self._rounds) >= LOOKS[-1]:
+        if len(self._able) < 2 or len(self._rounds) >= LAST_LOOK:
             self._wanted = ()
 
     @property
