@@ -92,7 +92,7 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     else:
         print_builds_briefly(session.screen, wanted, left_out)
         lines.print_briefly(session.screen, outlined)
-        if not session.data:
+        if not session.data and not all(trial.script for trial in outlined.trials):
             session.screen.say(_data_line(session))
     for line in shared_with(session.nvml):
         session.screen.say(line)
