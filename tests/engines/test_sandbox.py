@@ -153,6 +153,16 @@ def started_by_host(python: Path, code: str) -> str:
 
 
 @pytest.mark.usefixtures("walled")
+def test_without_the_setting_nothing_confines_and_the_record_says_so(place: Path) -> None:
+    engine = HostEngine(PYTHON, confined=False)
+    built = Built(environment(()), "host", "", "", "", (PYTHON,))
+    code = f"import os; print(os.path.isdir({str(place / 'home')!r}))"
+    launch = Launch(("-c", code), {}, "name", {})
+    assert said(engine.starter.start(built, launch)) == "True\n"  # type: ignore[arg-type]
+    assert engine.starter.confinement(PYTHON)["sandbox"] == "none wanted"
+
+
+@pytest.mark.usefixtures("walled")
 def test_the_record_says_which_sandbox_there_was() -> None:
     assert sandbox.described(PYTHON).startswith("bubblewrap 0.")
 

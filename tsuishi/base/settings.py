@@ -88,6 +88,8 @@ class CoreSettings(toml.Spec):
     # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
     pythons: Annotated[tuple[str, ...], BeforeValidator(listed)] = ()
     host_python: str = "python3"
+    # Whether trials without a container run in bubblewrap's sandbox, where this machine has it.
+    sandbox: bool = True
     # The time limit of the main job where --within is not given.
     within: Annotated[str, AfterValidator(_within)] = "10m"
     # Language of reports: ISO 639-1, see tsuishi/base/languages/.

@@ -24,15 +24,15 @@ class HostEngine:
     name = "host"
     maker = store = inspector = bases = None
 
-    def __init__(self, python: str) -> None:
-        self._given = python
+    def __init__(self, python: str, *, confined: bool = True) -> None:
+        self._given, self._confined = python, confined
 
     @cached_property
     def starter(self) -> "ProcessStarter":
         from tsuishi.engines.subprocesses import ProcessStarter
 
         # The folder of `pip install --user`. Python looks for it in the user's home, which workloads do not get.
-        return ProcessStarter({"PYTHONUSERBASE": site.getuserbase()})
+        return ProcessStarter({"PYTHONUSERBASE": site.getuserbase()}, confined=self._confined)
 
     def availability(self) -> Availability:
         python = self._interpreter()

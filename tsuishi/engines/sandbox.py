@@ -17,6 +17,7 @@ from tsuishi.base.home import home
 from tsuishi.engines import environment_variables
 from tsuishi.machine import interpreters
 
+NOT_WANTED = "none wanted"  # in records, where the setting `sandbox` is false
 HOME = "/tmp"  # noqa: S108  it is the trial's own in the sandbox
 _PATIENCE_S = 20
 _LONGEST_LINE = 200

@@ -128,15 +128,16 @@ class ChildProcess:
 class ProcessStarter:
     """Starts workloads as child processes, in a sandbox where this machine has one.
 
-    `more_variables`: more environment variables for workloads, beside those of environment_variables.py.
+    `more_variables`: more environment variables for workloads, beside those of environment_variables.py. confined:
+    whether a sandbox is wanted.
     """
 
     # The device file of CUDA's unified memory, which cuInit needs (error 999 without it). Outside of a sandbox libcuda
     # has nvidia-modprobe make it, which is setuid.
     unified_memory = Path("/dev/nvidia-uvm")
 
-    def __init__(self, more_variables: Mapping[str, str] | None = None) -> None:
-        self._more_variables = dict(more_variables or {})
+    def __init__(self, more_variables: Mapping[str, str] | None = None, *, confined: bool = True) -> None:
+        self._more_variables, self._confined = dict(more_variables or {}), confined
 
     def start(self, built: Built, launch: Launch) -> Process:
         """See `Starter`. Of the limits only the time is enforced."""
@@ -144,7 +145,8 @@ class ProcessStarter:
         kept = built.cuda_cache if launch.limits.gpus else None
         if kept:
             kept.mkdir(parents=True, exist_ok=True)
-        walls = sandbox.walls(python, launch.mounts, network=launch.network is not None, writable=kept)
+        network = launch.network is not None
+        walls = sandbox.walls(python, launch.mounts, network=network, writable=kept) if self._confined else []
         scratch = "" if walls else f"{tempfile.gettempdir()}/{_SCRATCH}{uuid.uuid4().hex}"
         variables = environment_variables.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
         variables |= self._more_variables | dict(launch.network or {})
@@ -155,12 +157,13 @@ class ProcessStarter:
         """The sandbox of workloads and the user's variables that they get, for the environment's record."""
         variables = [*environment_variables.passed(), *self._more_variables]
         folders = environment_variables.digests()
-        return {"sandbox": sandbox.described(python), "variables": variables, "folders": folders}
+        walls = sandbox.described(python) if self._confined else sandbox.NOT_WANTED
+        return {"sandbox": walls, "variables": variables, "folders": folders}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         """A child process sees the GPUs that its parent sees. In a sandbox, CUDA cannot make a device file it lacks."""
         missing = not self.unified_memory.exists() and not wsl()
-        if gpus and missing and not sandbox.why_none(sys.executable):
+        if gpus and missing and self._confined and not sandbox.why_none(sys.executable):
             return f"no {self.unified_memory}, without which CUDA does not start in a sandbox: {self.gpu_remedy()}"
         return ""
 

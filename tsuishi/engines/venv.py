@@ -43,8 +43,8 @@ class VenvEngine:
     name = "venv"
     bases = None
 
-    def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
-        self._pythons = pythons
+    def __init__(self, cache: Path, pythons: Sequence[str] = (), *, confined: bool = True) -> None:
+        self._pythons, self._confined = pythons, confined
         self._venvs = cache / "venvs"
         # The alteration of each folder that was compared, or ""; each folder is compared once.
         self._alterations: dict[Path, str] = {}
@@ -55,7 +55,7 @@ class VenvEngine:
         # What only looks at environments starts nothing in them.
         from tsuishi.engines.subprocesses import ProcessStarter
 
-        return ProcessStarter()
+        return ProcessStarter(confined=self._confined)
 
     def availability(self) -> Availability:
         return Availability(usable=True, version="")

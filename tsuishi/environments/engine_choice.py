@@ -32,8 +32,8 @@ class Engines:
         self._asked = settings.engine
         self._settings = settings
         self._checkout = checkout
-        self.venv = VenvEngine(settings.cache, settings.pythons)
-        self.host = HostEngine(settings.host_python)
+        self.venv = VenvEngine(settings.cache, settings.pythons, confined=settings.sandbox)
+        self.host = HostEngine(settings.host_python, confined=settings.sandbox)
         # Further engines, whose images come by `import` alone.
         self.of_files: tuple[ImageFiles, ...] = tuple(
             engine
