@@ -80,7 +80,9 @@ def test_every_core_is_asked_for_its_governor_and_limits(tmp_path: Path) -> None
     assert cpu_settings(tmp_path / "none")["governor"] is None
 
 
-@pytest.mark.parametrize(("load", "said"), [(0.1, ""), (9.0, "; load of the last minute 9.0: other programs make times longer")])
+@pytest.mark.parametrize(
+    ("load", "said"), [(0.1, ""), (9.0, "; load of the last minute 9.0: other programs make times longer")]
+)
 def test_a_line_says_the_cards_and_whether_other_programs_compute(
     monkeypatch: pytest.MonkeyPatch, load: float, said: str
 ) -> None:

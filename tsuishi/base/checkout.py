@@ -75,7 +75,11 @@ class Checkout:
 
 
 class NoRepository(Exception):
-    """Why nothing is known from git, as a sentence that names no folder."""
+    """Why nothing is known from git, as a sentence that names no folder. `said`: git's own words."""
+
+    def __init__(self, why: str, said: str = "") -> None:
+        super().__init__(why)
+        self.said = said
 
 
 def git(root: Path, *arguments: str) -> bytes:
@@ -84,13 +88,14 @@ def git(root: Path, *arguments: str) -> bytes:
     GIT_DIR and similar variables, which git sets for hooks, name other repositories; GIT_CONFIG_* may declare this
     repository safe.
     """
-    top = _git(root, "rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
+    top = git_in(root, "rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
     if Path(top) != root.resolve():
         raise NoRepository("it lies in another repository, and has none of its own")
-    return _git(root, *arguments)
+    return git_in(root, *arguments)
 
 
-def _git(root: Path, *arguments: str, **variables: str) -> bytes:
+def git_in(root: Path, *arguments: str, **variables: str) -> bytes:
+    """The output of git in a folder, of whatever repository. Raises NoRepository where git fails."""
     ours = {name: value for name, value in os.environ.items() if not _OF_OTHERS.match(name)}
     command, english = ["git", "-C", str(root), *arguments], {**ours, **variables, "LC_ALL": "C"}
     try:
@@ -98,7 +103,8 @@ def _git(root: Path, *arguments: str, **variables: str) -> bytes:
     except OSError:
         raise NoRepository("there is no git here") from None
     if result.returncode:
-        raise NoRepository(next((why for said, why in _REFUSALS.items() if said in result.stderr), _FAILED))
+        why = next((why for said, why in _REFUSALS.items() if said in result.stderr), _FAILED)
+        raise NoRepository(why, result.stderr.decode(errors="replace").strip())
     return result.stdout
 
 
@@ -111,10 +117,10 @@ def _is_changed(root: Path) -> bool:
     """
     with files.private_folder() as folder:
         index = {"GIT_INDEX_FILE": str(folder / "index")}
-        _git(root, "read-tree", "HEAD", **index)
+        git_in(root, "read-tree", "HEAD", **index)
         plain = ("-c", "core.fsmonitor=false", "-c", "core.attributesFile=/dev/null")
-        changed = _git(root, *plain, "status", "--porcelain", "-uno", "--ignore-submodules=none", **index)
-        return bool(changed or _git(root, "ls-files", "--others", "--exclude-per-directory=.gitignore", **index))
+        changed = git_in(root, *plain, "status", "--porcelain", "-uno", "--ignore-submodules=none", **index)
+        return bool(changed or git_in(root, "ls-files", "--others", "--exclude-per-directory=.gitignore", **index))
 
 
 @cache

@@ -59,7 +59,9 @@ def machine_line(nvml: Nvml) -> str:
     cores, load = len(os.sched_getaffinity(0)), psutil.getloadavg()[0]
     gpus = Counter(gpu["name"] for gpu in nvml.describe())
     named = ", ".join(f"{count} x {name}" for name, count in gpus.items()) or "no NVIDIA GPU"
-    busy = f"; load of the last minute {load:.1f}: other programs make times longer" if load > _BUSY_LOAD * cores else ""
+    busy = (
+        f"; load of the last minute {load:.1f}: other programs make times longer" if load > _BUSY_LOAD * cores else ""
+    )
     return f"this machine: {_cpu_model()}, {cores} logical cores, {named}{busy}"
 
 
