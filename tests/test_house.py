@@ -97,8 +97,9 @@ def test_no_text_of_the_core_has_the_name_of_a_task_an_engine_or_an_executor_of_
     }
     assert tasks
     assert others
-    # The name of an option may be that of a task: `--archive`; and that of a column, or a command of Ruff: "check".
-    elsewhere = {row.name for row in OPTIONS} | {"check"}
+    # The name of an option may be that of a task: `--archive`; that of a column, or a command of Ruff: "check"; and the
+    # mode of a file: "ab".
+    elsewhere = {row.name for row in OPTIONS} | {"check", "ab"}
     whole, quoted, words = ("|".join(names) for names in (tasks - elsewhere, tasks, others))
     named = re.compile(rf"(?i:\b({words})\b)|(`|\binvoke )({quoted})(?![\w-])|^({whole})$")
     texts = {module: literals(path) for module, path in core().items()}

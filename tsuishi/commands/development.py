@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+from tsuishi import extras
 from tsuishi.base import budget
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -27,6 +28,9 @@ ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and 
 # The folders whose tests run with `--all` only.
 _ELSEWHERE = ("extras", "benchmarks", "engine", "browser")
 
+# Beside the workloads, what extras have any Python from 3.6 on run.
+_LAUNCHERS = [str(path) for path in extras.files("launcher.py")]
+
 
 def lint(variables: Mapping[str, str]) -> None:
     """Check specs, then run ruff (rules and format), mypy, vermin and hadolint. Raises UserError for any complaint."""
@@ -38,7 +42,7 @@ def lint(variables: Mapping[str, str]) -> None:
             ["ruff", "check"],
             ["ruff", "format", "--check"],
             ["mypy"],
-            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(checkout.workloads)],
+            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(checkout.workloads), *_LAUNCHERS],
             [*HADOLINT, *map(str, write_dockerfiles(checkout, Path(folder)))],
         )
         tools = Path(sys.executable).parent

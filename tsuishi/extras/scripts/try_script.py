@@ -76,7 +76,8 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     )
     _refuse_others(folder, suite)
     timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
-    printed, wall_s = _output(session, experiment, folder, beside, timeout_s)
+    (ready,) = built_for(session).values()
+    printed, wall_s = output_of_script(session, ready, experiment, folder, beside, timeout_s)
     lines, words = lines_of(printed), session.words
     proposed, doubts = proposals(lines, {*words.quantities, *words.axes}, suite.stem, wall_s)
     _say(session, lines, proposed, doubts)
@@ -93,15 +94,18 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")
 
 
-def _output(
-    session: Session, experiment: Experiment, folder: Path, beside: Path, timeout_s: float
+def built_for(session: Session) -> dict[str, Ready]:
+    """The chosen environments, ready to be entered."""
+    return session.build(choose(session.builder, session.checkout, session.choice, session.nvml).environments)
+
+
+def output_of_script(
+    session: Session, ready: Ready, experiment: Experiment, folder: Path, beside: Path, timeout_s: float
 ) -> tuple[bytes, float]:
     """What the script prints, at most _MOST_BYTES of it, and its seconds. Raises UserError where it fails.
 
     folder: that of its files, as suites/ will have them. beside: the folder that they come from.
     """
-    chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
-    (ready,) = session.build(chosen).values()
     output = bytearray()
 
     def keep(piece: bytes) -> None:

@@ -1,0 +1,1 @@
+"""A or B: two versions of a program side by side, and whether the second is slower."""

@@ -1,0 +1,161 @@
+"""What a comparison came to: a row for each number, the failures of sides, and the exit code."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
+from tsuishi.base.units import duration
+from tsuishi.extras.ab.comparison import SOURCE, claim_id
+from tsuishi.extras.scripts.proposals import Proposal
+from tsuishi.results.directory import RunDirectory
+from tsuishi.specs.quantities import is_unit_of_rate
+from tsuishi.specs.questions import LOOKS
+from tsuishi.specs.source import Source
+from tsuishi.specs.statuses import OK
+from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.verdicts.conclusions import conclude
+from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement, results
+
+Standing = Literal["slower", "not slower", "undecided"]
+# Where the whole interval lies below, the second side is faster, also as two decimals show it.
+_FASTER = 0.995
+_LARGEST = 700.0  # logarithm of a ratio
+_STANDINGS: Mapping[str, Standing] = {"contradicted": "slower", "reproduced": "not slower"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A number of both sides. means: geometric, of the first side and of the second, in `unit`.
+
+    times: how many times as long the second takes, with the interval that decides; of a rate, how many times lower it
+    is. `scatters`: the relative standard deviation between the trials of each side. `trials`: of the side with fewer.
+    """
+
+    name: str
+    unit: str
+    standing: Standing
+    means: tuple[float, float]
+    times: float
+    interval: tuple[float, float]
+    scatters: tuple[float, float]
+    trials: int
+
+    def sentence(self, limit: float, pair_s: float) -> str:
+        """The row in words. pair_s: the seconds of a trial of both sides."""
+        low, high = self.interval
+        if self.standing == "slower":
+            return f"slower: at least {low:.2f} times as long"
+        if self.standing == "not slower" and high < _FASTER:
+            return f"faster: at least {1 / high:.2f} times as fast"
+        if self.standing == "not slower":
+            return f"not slower than {limit:g}: at most {high:.2f} times as long"
+        if not 0 < low < high < math.inf:
+            return f"undecided: {self.trials} trials of each side show nothing yet"
+        return f"undecided: {low:.2f} to {high:.2f} times as long; {self._more(limit, pair_s)}"
+
+    def _more(self, limit: float, pair_s: float) -> str:
+        """About how much more time decides it, if its value stays as it is: half an interval shrinks by the root."""
+        distance = abs(math.log(limit) - math.log(self.times))
+        reach = math.log(self.interval[1] / self.interval[0]) / 2
+        needed = self.trials * (reach / distance) ** 2 if distance else math.inf
+        look = next((each for each in LOOKS if each >= needed), 0)
+        if look <= self.trials:
+            return f"more than {LOOKS[-1]} trials of each side would decide it, or a quieter machine"
+        return f"about {duration((look - self.trials) * pair_s)} more"
+
+
+@dataclass(frozen=True)
+class ComparisonOutcome:
+    """What a call found. failures: a line for each side or number that failed or is missing, which is red.
+
+    pair_s: the seconds of a trial of both sides.
+    """
+
+    rows: Sequence[Row]
+    failures: Sequence[str]
+    limit: float
+    pair_s: float
+
+    def exit_code(self, *, undecided_passes: bool) -> int:
+        """0, 4 for a slower or missing number, 5 where one is undecided."""
+        standings = {row.standing for row in self.rows}
+        if self.failures or "slower" in standings:
+            return EXIT_VERDICT
+        return EXIT_NOTHING_CHECKED if "undecided" in standings and not undecided_passes else 0
+
+    @property
+    def summary(self) -> str:
+        """The counts, in a line."""
+        counts = [
+            (name, sum(row.standing == name for row in self.rows)) for name in ("slower", "not slower", "undecided")
+        ]
+        said = [f"{count} {name}" for name, count in counts if count]
+        said += [f"{len(self.failures)} failed or missing"] if self.failures else []
+        return f"{len(self.rows)} compared: {', '.join(said)}" if self.rows else f"nothing compared: {', '.join(said)}"
+
+    @property
+    def noise(self) -> str:
+        """That a side differs from itself by more than the limit, if one does; else empty."""
+        worst = max(self.rows, key=lambda row: max(row.scatters), default=None)
+        if worst is None or max(worst.scatters) <= self.limit - 1:
+            return ""
+        side = ("BASE", "HEAD")[worst.scatters[1] > worst.scatters[0]]
+        return (
+            f"this machine is noisy: from trial to trial, {worst.name} of {side} scatters by "
+            f"{100 * max(worst.scatters):.0f} %, which is more than the limit of {100 * (self.limit - 1):.3g} %"
+        )
+
+
+def outcome_of(
+    run: RunDirectory, source: Source, words: Vocabulary, proposed: Sequence[Proposal], limit: float, pair_s: float
+) -> ComparisonOutcome:
+    """The outcome of a run of both sides."""
+    failures = dict.fromkeys(_failures(run))
+    evidence = Evidence([run], (source,), words)
+    judged = {
+        judgement.claim.id: judgement for judgement in conclude(evidence).judgements if judgement.source == SOURCE
+    }
+    rows = [
+        row
+        for number, proposal in enumerate(proposed)
+        if (row := _row(proposal, judged[claim_id(number)], evidence)) is not None
+    ]
+    missing = len(proposed) - len(rows)
+    if missing and not failures:
+        failures[f"{missing} numbers without trials of both sides"] = None
+    return ComparisonOutcome(rows, [*failures], limit, pair_s)
+
+
+def _failures(run: RunDirectory) -> Iterable[str]:
+    """The reasons of trials that failed, each once by side."""
+    for _, trial in run.finished():
+        if trial.status != OK:
+            side = run.case(trial.case_record).get("side", trial.environment)
+            yield f"{str(side).upper()}: {trial.status}: {trial.reason or 'see its log'}"
+
+
+def _row(proposal: Proposal, judgement: Judgement, evidence: Evidence) -> Row | None:
+    """The row of a number; None where a side has no trial of it."""
+    found = [element for result in results(judgement) for element in result.elements]
+    if not found:
+        return None
+    (element,) = found
+    contrast, sign = element.contrast, -1.0 if is_unit_of_rate(proposal.unit) else 1.0
+    terms = {weight > 0: term for weight, term in element.weights.values()}
+    interval = contrast.interval(1 - judgement.level) if judgement.level else None
+    ends = sorted(sign * end for end in interval) if interval else [-math.inf, math.inf]
+    low, high = (math.exp(end) if end < _LARGEST else math.inf for end in ends)
+    scatters = [math.sqrt(term.own.variance) if term.own else 0.0 for term in (terms[False], terms[True])]
+    return Row(
+        proposal.label,
+        proposal.unit,
+        _STANDINGS.get(judgement.verdict, "undecided"),
+        (math.exp(terms[False].mean), math.exp(terms[True].mean)),
+        math.exp(sign * (terms[True].mean - terms[False].mean)),
+        (low, high),
+        (scatters[0], scatters[1]),
+        min(term.trials for term in terms.values()),
+    )
