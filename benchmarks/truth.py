@@ -3,8 +3,9 @@
 Each row draws trials with a known truth, lets the code of a report judge them, and counts what is false. The bound is
 what docs/certainty.md claims. `--runs N`: the same from end to end (truth_of_runs.py); `--grid`: verdicts by truth,
 scatter and number of environments (verdict_grid.py). `--tables`: the checks of printed numbers, on real tables with
-planted faults (truth_of_tables.py). `--why`: the bars of explanations (truth_of_explanations.py). The exit code is 1
-where a bound is broken, or where a planted fault breaks none (bounds.py).
+planted faults (truth_of_tables.py). `--why`: the bars of explanations (truth_of_explanations.py). `--ab`: two versions
+of a program (truth_of_versions.py). The exit code is 1 where a bound is broken, or where a planted fault breaks none
+(bounds.py).
 """
 
 import argparse
@@ -222,10 +223,19 @@ if __name__ == "__main__":
     parser.add_argument("--tables", action="store_true", help="checks of printed numbers; 150 draws take two minutes")
     parser.add_argument("--files", type=Path, help="with --tables: a folder with the public tables that are listed")
     parser.add_argument("--why", action="store_true", help="bars of explanations; 1,000 draws take a minute")
+    parser.add_argument("--ab", action="store_true", help="two versions of a program; 400 draws take ten minutes")
+    parser.add_argument("--calls", type=int, help="with --ab: real calls on equal commits, in place of draws")
+    parser.add_argument("--neighbour", type=int, nargs="?", const=2, default=0, metavar="CORES", help="with --calls")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
     if given.power:
         power(given.draws)
+    elif given.ab:
+        from benchmarks import truth_of_versions  # of an extra
+
+        if given.calls:
+            sys.exit(truth_of_versions.main_of_calls(given.calls, given.neighbour))
+        sys.exit(truth_of_versions.main(given.draws))
     elif given.why:
         from benchmarks import truth_of_explanations  # of an extra
 
