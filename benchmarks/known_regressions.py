@@ -1,0 +1,116 @@
+"""Whether `ab` finds regressions that users reported: `python -m benchmarks.known_regressions`, .venv active.
+
+Each row is a package with two releases, whose issue names the regression, and two neighbouring releases without one. A
+repository is made of it whose commits pin the releases, and `--setup` installs them. Prints the exit code of each call,
+its seconds, and its lines. The exit code is 1 where a regression was not found, or a neighbour was red.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tsuishi.base.errors import EXIT_VERDICT
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Reported(NamedTuple):
+    """A reported regression. `text`: of bench.py. options: of pip."""
+
+    package: str
+    issue: str
+    slower: tuple[str, str]
+    neighbours: tuple[str, str]
+    text: str
+    options: str = ""
+
+
+_TIMED = """
+import time
+def timed(name, call, least=0.2):
+    begin, count = time.perf_counter(), 0
+    while time.perf_counter() - begin < least:
+        call()
+        count += 1
+    print("%s time: %.6f ms" % (name, (time.perf_counter() - begin) / count * 1e3))
+"""
+_SCHEMA = """
+import jsonschema
+leaf = {"type": "object", "properties": {name: {"type": "integer", "minimum": 0} for name in "abcdefgh"}}
+REFS = {"definitions": {"leaf": leaf}, "type": "array", "items": {"$ref": "#/definitions/leaf"}}
+data = [{name: 1 for name in "abcdefgh"} for _ in range(20)]
+timed("validation with references", lambda: jsonschema.Draft7Validator(REFS).validate(data))
+"""
+_IMPORTS = """
+import subprocess, sys
+timed("import", lambda: subprocess.run([sys.executable, "-c", "import pyparsing"], check=True))
+"""
+_FUNCTIONS = """
+import lizard
+code = "".join("int f%d(int a) { if (a > %d) { return a; } for (;;) { a++; } }\\n" % (n, n) for n in range(200))
+timed("analysis", lambda: lizard.analyze_file.analyze_source_code("a.c", code))
+"""
+_PAGE = """
+import mf2py
+item = '<div class="h-entry"><a class="u-url p-name" href="/a">A</a><p class="e-content">text <b>bold</b></p></div>'
+page = "<html><body>" + item * 40 + "</body></html>"
+timed("parse", lambda: mf2py.parse(doc=page, url="http://example.org/"))
+"""
+_ESCAPES = """
+import markupsafe
+text = "<a href='x'>&</a> plain text that is longer than its tags " * 50
+timed("escape", lambda: markupsafe.escape(text))
+"""
+REPORTED = (
+    Reported("jsonschema", "python-jsonschema/jsonschema#853", ("3.2.0", "4.0.1"), ("4.17.2", "4.17.3"), _SCHEMA),
+    Reported("jsonschema", "python-jsonschema/referencing#178", ("4.17.3", "4.18.0"), ("4.22.0", "4.23.0"), _SCHEMA),
+    Reported("pyparsing", "pyparsing/pyparsing#362", ("2.4.7", "3.0.0"), ("3.1.1", "3.1.2"), _IMPORTS),
+    Reported("lizard", "terryyin/lizard#253", ("1.15.7", "1.16.1"), ("1.17.8", "1.17.9"), _FUNCTIONS),
+    Reported("mf2py", "microformats/mf2py#122", ("1.0.4", "1.1.1"), ("1.1.2", "1.1.3"), _PAGE),
+)
+# A package that pip compiles: neighbouring releases alone.
+COMPILED = Reported("MarkupSafe", "", ("", ""), ("2.1.4", "2.1.5"), _ESCAPES, "--no-binary :all: --no-build-isolation")
+
+
+def main() -> int:
+    """Make all calls. Returns the exit code."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, each in enumerate((*REPORTED, COMPILED)):
+            if each.issue:
+                wrong += _call(Path(folder, f"{number}-slower"), each, each.slower) != EXIT_VERDICT
+            wrong += _call(Path(folder, f"{number}-neighbours"), each, each.neighbours) == EXIT_VERDICT
+    return min(1, wrong)
+
+
+def _call(repository: Path, each: Reported, releases: tuple[str, str]) -> int:
+    """The exit code of a call on two commits that pin two releases."""
+    repository.mkdir()
+    git = [str(shutil.which("git")), "-C", str(repository), "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for release in releases:
+        (repository / "requirements.txt").write_text(f"{each.package}=={release}\nsetuptools<80\n")
+        (repository / "bench.py").write_text(_TIMED + each.text)
+        subprocess.run([*git, "add", "--all"], check=True)
+        subprocess.run([*git, "commit", "-qm", release], check=True)
+    setup = f"pip install -q setuptools wheel && pip install -q {each.options} -r requirements.txt"
+    command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), "ab", "HEAD~1", "HEAD", "--setup", setup]
+    given = {**os.environ, "XDG_DATA_HOME": str(repository.with_suffix(".data"))}
+    begin = time.monotonic()
+    typed = [*command, "--within", "3m", "--host-python", sys.executable, "--", "python", "bench.py"]
+    ended = subprocess.run(typed, cwd=repository, env=given, capture_output=True, text=True, check=False)
+    print(
+        f"{each.package} {' -> '.join(releases)} {each.issue}: {ended.returncode} in {time.monotonic() - begin:.0f} s"
+    )
+    shown = [line for line in ended.stdout.splitlines() if " beside " in line and " run " not in line]
+    print(*(f"    {line}" for line in shown or (ended.stdout + ended.stderr).splitlines()[-4:]), sep="\n", flush=True)
+    return ended.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
