@@ -1,8 +1,9 @@
 """The plan of a command: the environments it needs, its questions, what it leaves out, and how long it takes."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tsuishi.artifacts import datasets
 from tsuishi.base import exclusion, units
@@ -28,7 +29,7 @@ from tsuishi.plan.session import MARGIN_S, Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import Environment, known_environments, read_environment
 from tsuishi.specs.questions import LOOKS, PlannedQuestion
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import every_suite, select_suites
@@ -92,8 +93,9 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     else:
         print_builds_briefly(session.screen, wanted, left_out)
         lines.print_briefly(session.screen, outlined)
-        if not session.data and not all(trial.script for trial in outlined.trials):
-            session.screen.say(_data_line(session))
+        no_data = not session.data and not all(trial.script for trial in outlined.trials)
+        for line in (*lost_comparisons(chosen, session.checkout.images), *([_data_line(session)] if no_data else ())):
+            session.screen.say(line)
     for line in shared_with(session.nvml):
         session.screen.say(line)
     if session.nvml.remedy and not session.choice.environments and session.choice.accelerator == "auto":
@@ -292,6 +294,17 @@ def _chosen(session: Session, to_run: bool, only: bool) -> tuple[UsableEnvironme
     if pinned and (why_not := session.builder.engines.why_no_containers()):
         session.screen.say(f"without containers: {why_not}")
     return chosen, plan_builds(session.builder, chosen.environments, session.history)
+
+
+def lost_comparisons(chosen: UsableEnvironments, images: Path) -> Iterator[str]:
+    """A line for each framework of which one environment is left: the questions about its releases are not asked."""
+    specs = known_environments(images)
+    for framework in sorted({each.framework for each in chosen.environments if each.pinned}):
+        here = [each for each in chosen.environments if each.framework == framework]
+        left_out = [name for name in chosen.left_out if read_environment(specs[name]).framework == framework]
+        if len(here) == 1 and left_out:
+            name = left_out[0]
+            yield f"nothing is compared with {here[0].name}, as {name} is left out: {chosen.left_out[name]}"
 
 
 def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What a comparison came to: a row for each number, the failures of sides, and the exit code."""
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -110,7 +111,7 @@ class ComparisonOutcome:
 
 
 def outcome_of(
-    run: RunDirectory, source: Source, words: Vocabulary, proposed: Sequence[Proposal], limit: float, pair_s: float
+    run: RunDirectory, source: Source, words: Vocabulary, proposed: Sequence[Proposal], limit: float
 ) -> ComparisonOutcome:
     """The outcome of a run of both sides."""
     failures = dict.fromkeys(_failures(run))
@@ -126,7 +127,8 @@ def outcome_of(
     missing = len(proposed) - len(rows)
     if missing and not failures:
         failures[f"{missing} numbers without trials of both sides"] = None
-    return ComparisonOutcome(rows, [*failures], limit, pair_s)
+    took_s = [trial.duration_s for _, trial in run.finished() if trial.duration_s]
+    return ComparisonOutcome(rows, [*failures], limit, 2 * statistics.fmean(took_s or [0.0]))
 
 
 def _failures(run: RunDirectory) -> Iterable[str]:

@@ -68,9 +68,11 @@ def sides_of(given: Sequence[str], command: Sequence[str], images: Path, here: P
             Side(each, sha256_of(here / each), here, command=("python", str((here / each).resolve()))) for each in given
         ]
     wrong = next((each for each, commit in zip(given, commits, strict=True) if not commit), given[0])
-    branches = _asked(Path(top), "branch", "--format=%(refname:short)").split() if top else []
+    names = _asked(here, "for-each-ref", "--format=%(refname:short)", "--count=40", "--sort=-committerdate").split()
     where = "" if top else f"{here} is in no git repository: go to it, or give two files or environments; "
-    raise UserError(f"{where}{unknown('commit, file or environment', wrong, [NOW, *branches])}")
+    if _asked(here, "rev-parse", "--is-shallow-repository") == "true":
+        where = "this clone is shallow: fetch the commits (fetch-depth: 0 in a job of GitHub); "
+    raise UserError(f"{where}{unknown('commit, file or environment', wrong, [NOW, *names])}")
 
 
 def made(

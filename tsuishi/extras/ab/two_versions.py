@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,15 +66,24 @@ def compare(chain: Chain) -> None:
     with sub.session.clock.apart():
         sides = made(sides, folder / "sides", here, str(python), options.text("setup"), say)
     compared = Comparison(sides, command, options.text("numbers"), limit, inner.suites)
-    compared.write_private(folder / "private.json", dict(os.environ))
-    timeout_s = float(sub.session.choice.timeout_s or _TIMEOUT_S)
+    with _private(folder / "private.json", compared) as private:
+        try:
+            found, pair_s = _tried(sub.session, compared, private)
+        except _SideFailed as failed:
+            outcome = ComparisonOutcome((), (str(failed),), limit, 0.0)
+        else:
+            outcome = _measured(sub, compared, private, found, pair_s)
+    _end(chain, outcome, compared, folder, sub)
+
+
+@contextmanager
+def _private(path: Path, compared: Comparison) -> Iterator[Path]:
+    """While this block runs, the file with the variables of the call, which may be secrets, is there."""
+    compared.write_private(path, dict(os.environ))
     try:
-        found, pair_s = _tried(sub.session, compared, folder / "private.json", timeout_s)
-    except _SideFailed as failed:
-        outcome = ComparisonOutcome((), (str(failed),), limit, 0.0)
-    else:
-        outcome = _measured(sub, compared, folder / "private.json", found, pair_s)
-    _end(chain, outcome, compared, folder, sub.run_id)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 class _SideFailed(Exception):
@@ -116,19 +126,22 @@ def _main_job(chain: Chain, inner: Checkout, sides: Sequence[Side]) -> Chain:
     rows = {row.parameter for row in options_of(MAIN_JOB)}
     given = {name: value for name, value in chain.options.given.items() if name in rows and name != "out"}
     environments = [side.environment for side in sides if side.environment]
-    engine = {"engine": "venv"} if environments else {}
-    options = {"env": ",".join(environments) or _HOST, "suite": SUITE_NAME, "name": _TASK, **engine, **given}
-    sub = Chain(MAIN_JOB, Options(options), {**chain.configured, "sandbox": False}, chain.variables, checkout=inner)
+    engine = "venv" if environments else _HOST
+    options = {"env": ",".join(environments) or _HOST, "suite": SUITE_NAME, "name": _TASK, "engine": engine, **given}
+    configured = {**chain.configured, "sandbox": False}
+    sub = Chain(MAIN_JOB, Options(options), configured, chain.variables, checkout=inner)
+    if sub.session.clock.within_s is None:
+        raise UserError("--within none: every number may need any time: give the longest, as --within 2h")
     choice = replace(sub.session.choice, most_trials=LOOKS[-1])
     sub.session = replace(sub.session, task=_TASK, choice=choice)
     return sub
 
 
-def _tried(session: Session, compared: Comparison, private: Path, timeout_s: float) -> tuple[FoundNumbers, float]:
+def _tried(session: Session, compared: Comparison, private: Path) -> tuple[FoundNumbers, float]:
     """Run each side once. Returns the numbers of both, and the seconds of a trial of both. Raises _SideFailed."""
     outputs = dict[str, tuple[bytes, float]]()
     experiment = compared.experiment(private, lines=True)
-    ready = built_for(session)
+    ready, timeout_s = built_for(session), _timeout_s(session)
     for name, side in zip(NAMES, compared.sides, strict=True):
         of_side = experiment.model_copy(update={"command": (*experiment.command[:2], name)})
         there = ready[side.environment or _HOST]
@@ -142,6 +155,10 @@ def _tried(session: Session, compared: Comparison, private: Path, timeout_s: flo
     found = found_numbers(outputs, {*words.quantities, *words.axes}, of_file=bool(compared.numbers))
     _say_numbers(session, found)
     return found, sum(wall_s for _, wall_s in outputs.values())
+
+
+def _timeout_s(session: Session) -> float:
+    return float(session.choice.timeout_s or _TIMEOUT_S)
 
 
 def _say_numbers(session: Session, found: FoundNumbers) -> None:
@@ -166,15 +183,14 @@ def _measured(sub: Chain, compared: Comparison, private: Path, found: FoundNumbe
         return ComparisonOutcome((), missing, compared.limit, pair_s)
     own = bool(compared.numbers) or all(each.metric == "ab_0_s" for each in proposed)
     experiment: Experiment = compared.experiment(private, lines=own)
-    timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
     suite = inner.suites / f"{SUITE_NAME}.toml"
-    suite.write_text(compared.suite(experiment, proposed, timeout_s, pair_s / 2), encoding="utf-8")
+    suite.write_text(compared.suite(experiment, proposed, _timeout_s(session), pair_s / 2), encoding="utf-8")
     (inner.published / f"{SOURCE}.toml").write_text(compared.source(proposed), encoding="utf-8")
     build.build(sub)
     run_suite.make_or_resume(sub)
     run, words = open_run(session.settings.results, sub.run_id), vocabulary(inner.suites)
     (source,) = read_sources(inner.published, words, False, {SOURCE})
-    outcome = outcome_of(run, source, words, proposed, compared.limit, pair_s)
+    outcome = outcome_of(run, source, words, proposed, compared.limit)
     return replace(outcome, failures=[*missing, *outcome.failures])
 
 
@@ -190,7 +206,7 @@ def _say_earlier(folder: Path, sides: Sequence[Side], say: Callable[[str], None]
         )
 
 
-def _end(chain: Chain, outcome: ComparisonOutcome, compared: Comparison, folder: Path, run_id: str) -> None:
+def _end(chain: Chain, outcome: ComparisonOutcome, compared: Comparison, folder: Path, sub: Chain) -> None:
     """Print and write the outcome; the chain gets the exit code."""
     options, say = chain.options, chain.session.screen.say
     code = outcome.exit_code(undecided_passes=options.text("undecided") == "pass")
@@ -203,6 +219,6 @@ def _end(chain: Chain, outcome: ComparisonOutcome, compared: Comparison, folder:
         outcome_files.write_bencher(home.expanded(options.text("bencher")), outcome)
     for line in outcome_files.lines(outcome, compared):
         say(line)
-    run = f"; run {run_id} in {folder / 'tree'}" if run_id else ""
+    run = f"; run: {open_run(sub.session.settings.results, sub.run_id).path}" if sub.run_id else ""
     say(f"took {duration(chain.session.clock.spent_s)}; summary: {out / outcome_files.SUMMARY}{run}")
     chain.end_with(code)
