@@ -5,6 +5,7 @@ import io
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.bench import least_environment, make_checkout
@@ -15,6 +16,7 @@ from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
 
 PYTHON = f"3.{sys.version_info.minor}"
+PYTHONS = (str(Path(sys.base_prefix) / "bin"),)
 # Reports the version of the package, as workloads report those of a framework.
 REPORTS_TINY = "emitter.environment(python=platform.python_version(), versions={'tiny': tiny.__version__})"
 PROBE = f"""
@@ -60,18 +62,20 @@ def tiny_checkout(root: Path, odd: str = "") -> tuple[Checkout, Settings]:
     (checkout.workloads / "experiments" / "probe.py").write_text(PROBE)
     (checkout.workloads / "experiments" / "behave.py").write_text(BEHAVE)
     cache = root / "cache"
-    artefacts = [_pip(), _tiny(root), *([_odd(root, odd)] if odd else [])]
+    add_tiny(root, checkout.images, "tiny", more=[_odd(root, odd)] if odd else [])
+    return checkout, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=PYTHONS)
+
+
+def add_tiny(root: Path, images: Path, name: str, version: str = "1.0", more: Sequence[Path] = ()) -> None:
+    """An environment with a version of the package; root / "cache" holds all of it. more: further files of its lock."""
     lock = ""
-    for file in artefacts:
-        add_to_cache(cache, file)
-        name, version = file.name.removesuffix(".tar.gz").split("-")[:2]
-        lock += f"{name}=={version} --hash=sha256:{sha256_of(file)}\n"
-    (checkout.images / "tiny.lock").write_text(lock)
-    promises = f'promises = {{ python = "{PYTHON}", tiny = "1.0" }}'
-    specification = least_environment(PYTHON, f"docker.io/library/python:{PYTHON}", promises)
-    (checkout.images / "tiny.toml").write_text(specification)
-    pythons = (str(Path(sys.base_prefix) / "bin"),)
-    return checkout, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=pythons)
+    for file in (_pip(), _tiny(root, version), *more):
+        add_to_cache(root / "cache", file)
+        package, release = file.name.removesuffix(".tar.gz").split("-")[:2]
+        lock += f"{package}=={release} --hash=sha256:{sha256_of(file)}\n"
+    (images / f"{name}.lock").write_text(lock)
+    promises = f'promises = {{ python = "{PYTHON}", tiny = "{version}" }}'
+    (images / f"{name}.toml").write_text(least_environment(PYTHON, f"docker.io/library/python:{PYTHON}", promises))
 
 
 def _pip() -> Path:
@@ -80,18 +84,19 @@ def _pip() -> Path:
     return found or missing("a Python without ensurepip")
 
 
-def _tiny(root: Path) -> Path:
-    path = root / "tiny-1.0-py3-none-any.whl"
+def _tiny(root: Path, version: str) -> Path:
+    path = root / f"tiny-{version}-py3-none-any.whl"
+    inside = f"tiny-{version}.dist-info"
     about = "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     contents = {
-        "tiny/__init__.py": "__version__ = '1.0'\n",
-        "tiny-1.0.dist-info/WHEEL": about,
-        "tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
-        "tiny-1.0.dist-info/entry_points.txt": "[console_scripts]\ntiny = tiny:main\n",
+        "tiny/__init__.py": f"__version__ = '{version}'\n",
+        f"{inside}/WHEEL": about,
+        f"{inside}/METADATA": f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n",
+        f"{inside}/entry_points.txt": "[console_scripts]\ntiny = tiny:main\n",
     }
-    record = "".join(f"{name},,\n" for name in (*contents, "tiny-1.0.dist-info/RECORD"))
+    record = "".join(f"{name},,\n" for name in (*contents, f"{inside}/RECORD"))
     with zipfile.ZipFile(path, "w") as wheel:
-        for name, text in {**contents, "tiny-1.0.dist-info/RECORD": record}.items():
+        for name, text in {**contents, f"{inside}/RECORD": record}.items():
             wheel.writestr(zipfile.ZipInfo(name), text)
     return path
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.test_tasks import checkout
+from tests.tiny_venv import PYTHONS, add_tiny
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_USER_ERROR, EXIT_VERDICT
 
 # A benchmark that takes as long as the file beside it says, and prints so.
@@ -64,7 +65,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def call(root: Path, repository: Repository, tmp_path: Path) -> Call:
-    def called(*words: str, command: tuple[str, ...] = ("python", "bench.py")) -> "subprocess.CompletedProcess[str]":
+    def called(
+        *words: str, command: tuple[str, ...] = ("python", "bench.py"), **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
         given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
         given |= {
             "INVOKE_TSUISHI_CACHE": str(root / "cache"),
@@ -75,7 +78,9 @@ def call(root: Path, repository: Repository, tmp_path: Path) -> Call:
         }
         behind = ("--", *command) if command else ()
         typed = [sys.executable, "-m", "invoke", "--search-root", str(root), "ab", *words, *behind]
-        return subprocess.run(typed, cwd=repository.path, env=given, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            typed, cwd=repository.path, env=given | variables, capture_output=True, text=True, check=False
+        )
 
     return called
 
@@ -206,6 +211,17 @@ def test_two_files_are_two_sides(repository: Repository, call: Call) -> None:
     result = call("one.py", "two.py", command=())
     assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
     assert "two.py (" in result.stdout
+
+
+def test_two_environments_are_two_sides(root: Path, repository: Repository, call: Call) -> None:
+    for version in ("1.0", "2.0"):
+        add_tiny(root, root / "images", f"tiny{version}", version)
+    bench = BENCH.replace('float(pathlib.Path("seconds.txt").read_text())', "0.04 * float(tiny.__version__)")
+    (repository.path / "bench.py").write_text(f"import tiny\n{bench}")
+    result = call("tiny1.0", "tiny2.0", INVOKE_TSUISHI_OFFLINE="true", INVOKE_TSUISHI_PYTHONS=PYTHONS[0])
+    assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
+    assert "step time: slower: at least 1." in result.stdout
+    assert "tiny2.0 beside tiny1.0: 1 compared: 1 slower" in result.stdout
 
 
 @pytest.mark.parametrize(
