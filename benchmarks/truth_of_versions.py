@@ -30,12 +30,11 @@ from scipy import stats
 from benchmarks.bounds import Fault, Row, broken
 from benchmarks.equal_programs import PROGRAMS, neighbour
 from benchmarks.known_truths import Draw, Random
-from tsuishi.base.errors import EXIT_VERDICT
+from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Region, Round
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.unseen import of_few_trials, seen_scatter
-from tsuishi.plan.worth import MOST_MAIN
 from tsuishi.specs.questions import LOOKS, MAIN
 from tsuishi.verdicts import family
 from tsuishi.verdicts.family import Decision, Hypothesis
@@ -138,8 +137,7 @@ def _at(values: Trials, look: int, numbers: int, limit: float) -> list[Decision]
         Hypothesis(family.p_values(ratio(terms[HEAD, f"n{number}"], terms[BASE, f"n{number}"]), bound, bound), look)
         for number in range(numbers)
     ]
-    main = family.decide(hypotheses[:MOST_MAIN], MAIN)
-    return [*main, *family.decide(hypotheses[MOST_MAIN:], family.error_of_plan(1))]
+    return family.decide(hypotheses, MAIN)
 
 
 def red(truth: Truth, numbers: int, slower: float = 1.0) -> Draw:
@@ -252,7 +250,7 @@ def main_of_calls(calls: int, cores: int) -> int:
     counts = json.dumps({code: codes.count(code) for code in sorted({*codes})})
     percent = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     print(f"{wrong} of {calls} calls are red ({percent}); by exit code: {counts}")
-    return int(interval.low > 0.05)
+    return int(interval.low > 0.05 or not {*codes} <= {0, EXIT_VERDICT, EXIT_NOTHING_CHECKED})
 
 
 def _call(folder: Path, number: int) -> int:

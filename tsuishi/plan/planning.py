@@ -42,6 +42,10 @@ class NothingToAsk(UserError):
     """The environments refuse all cases, so that more time would not do."""
 
 
+class TooShort(UserError):
+    """The time is too short for any question."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a command would do.
@@ -151,7 +155,7 @@ def outline_run(
         of_cases = outline(session.choice, cells, questions(session, cells, compares=False), *given)
         outlined = of_cases if of_cases.asked else outlined
     if not outlined.asked and session.is_limited:
-        error = UserError if outlined.others else NothingToAsk
+        error = TooShort if outlined.others else NothingToAsk
         beside_s = session.clock.spent_s + session.report_s + MARGIN_S + heating_s
         raise error(lines.too_short(outlined, session.clock, beside_s, session.choice.gpu_hours))
     return outlined

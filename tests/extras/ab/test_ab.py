@@ -205,6 +205,56 @@ def test_numbers_are_read_from_the_file_that_the_command_writes_and_never_from_a
     assert "out.json: the command wrote no such file" in result.stdout
 
 
+def test_names_may_be_any_text_and_the_last_line_may_have_no_end(repository: Repository, call: Call) -> None:
+    name = 'a "b" {number} | \n <c> 速い' + "x" * 3000
+    writes = f"import json\nresults = [{{'command': {name!r}, 'mean': %s}}]\n"
+    saves = 'json.dump({"results": results}, open("out.json", "w"))\nprint("done", end="")\n'
+    repository.commit(bench__py=writes % 0.25 + saves)
+    repository.commit(bench__py=writes % 0.5 + saves)
+    result = call("main~1", "main", "--numbers", "out.json")
+    assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
+    assert 'a "b" {number} | ⟨U+000A⟩ <c> 速いxxx' in result.stdout
+    assert "slower: at least 1." in result.stdout
+    repository.commit(bench__py=BENCH.replace("* 1e3))", '* 1e3), end="")').replace('print("arg', "#"))
+    result = call("main", "main", "--limit", "1.9")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "step time: not slower than 1.9" in result.stdout
+
+
+def test_what_cannot_be_judged_is_undecided_and_named(repository: Repository, call: Call, tmp_path: Path) -> None:
+    repository.commit(bench__py=BENCH + "print('setup time: 0.00 s')\n")
+    words = ("main", "main", "--limit", "1.9", "--within", "15s")
+    result = call(*words, command=("python", "bench.py", "https://ada:secret@example.org/"))
+    assert result.returncode == EXIT_NOTHING_CHECKED, result.stdout + result.stderr
+    assert "setup time: undecided: some trial gave 0, which has no ratio: print more digits" in result.stdout
+    assert "1 compared: 1 not slower, 1 not judged" in result.stdout
+    assert "secret" not in outcome(tmp_path, "summary.md")
+    short = call("main", "main", "--within", "1s")
+    assert short.returncode == EXIT_NOTHING_CHECKED, short.stdout + short.stderr
+    assert "undecided: " in short.stdout
+    assert not [*(tmp_path / "data").rglob("variables.json")]
+
+
+def test_a_side_has_the_users_variables_but_those_that_name_the_repository(repository: Repository, call: Call) -> None:
+    checks = "import os\nassert os.getcwd() == os.environ['PWD'] and 'GIT_DIR' not in os.environ\n"
+    repository.commit(bench__py=f"{checks}assert os.environ['MINE'] == 'here'\n{BENCH}")
+    hook = {"GIT_DIR": str(repository.path / ".git"), "MINE": "here", "PWD": str(repository.path)}
+    result = call("main", "main", "--limit", "1.9", **hook)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_shallow_clone_is_compared_as_far_as_it_reaches(repository: Repository, call: Call, tmp_path: Path) -> None:
+    for seconds in ("0.06", "0.061", "0.09"):
+        repository.commit(seconds__txt=seconds)
+    origin = repository.path.rename(tmp_path / "origin")
+    subprocess.run(["git", "clone", "-q", "--depth=2", f"file://{origin}", str(repository.path)], check=True)
+    result = call("main~1", "main")
+    assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
+    assert "step time: slower: at least 1." in result.stdout
+    missing = call("main~2", "main")
+    assert "this clone is shallow: fetch the commits" in missing.stderr
+
+
 def test_two_files_are_two_sides(repository: Repository, call: Call) -> None:
     for name, seconds in (("one.py", "0.02"), ("two.py", "0.04")):
         (repository.path / name).write_text(BENCH.replace('float(pathlib.Path("seconds.txt").read_text())', seconds))
@@ -234,6 +284,8 @@ def test_two_environments_are_two_sides(root: Path, repository: Repository, call
         ),
         (("main", "main"), (), "say what to run behind --, as in: "),
         (("main", "main", "--limit", "0.9"), ("true",), "--limit takes a number above 1, as 1.05; given: 0.9"),
+        (("main", "main", "--undecided", "passs"), ("true",), "--undecided takes fail or pass; given: passs"),
+        (("main", "main", "--within", "none"), ("true",), "give the longest, as --within 2h"),
         (("bench.py", "bench.py"), ("true",), "two files are run by `python`: give no command behind --"),
         (("host", "host", "--setup", "true"), ("true",), "--setup is for commits"),
     ],

@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tsuishi.extras.ab.launcher import MARK, WALL
+from tsuishi.base import printable
+from tsuishi.extras.ab.launcher import MARK, WALL, digest
 from tsuishi.extras.scripts.proposals import Doubt, Proposal, is_speed, lines_of, proposals
 from tsuishi.specs import numerals
 
-_LINE = re.compile(rf'{MARK} (?P<name>".*") (?P<value>\S+) s$')
+_LINE = re.compile(rf"{MARK} (?P<digest>[0-9a-f]{{16}}) \S+ s (?P<name>\".*)$")
+_LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def found_numbers(outputs: dict[str, tuple[bytes, float]], taken: Iterable[str],
     proposed, doubts = dict[str, Proposal](), dict[str, Doubt]()
     for side, (_, wall_s) in outputs.items():
         made, doubtful = proposals(printed[side], known, "ab", wall_s)
-        proposed |= {each.metric: each for each in made if each.metric not in proposed}
+        proposed |= {each.metric: _as_rate(each) for each in made if each.metric not in proposed}
         doubts |= {doubt.why: doubt for doubt in doubtful}
     matches = {side: [each for each in proposed.values() if _finds(each, of)] for side, of in printed.items()}
     both = [each for each in proposed.values() if all(each in of_side for of_side in matches.values())]
@@ -50,28 +52,44 @@ def found_numbers(outputs: dict[str, tuple[bytes, float]], taken: Iterable[str],
     }
     others = tuple(each.label for each in both if not is_speed(each.unit))
     if not compared and not any(only.values()):
-        compared = (_of_line(WALL, 0),)
+        compared = (_of_line(WALL, digest(WALL), 0),)
     return FoundNumbers(compared, only, others, tuple(doubts.values()))
 
 
-def _by_name(written: dict[str, list[str]]) -> FoundNumbers:
-    """The numbers of files, without the time of the whole command."""
+def _as_rate(proposal: Proposal) -> Proposal:
+    """The proposal with the unit of a rate where its unit is one by another name: fps, GFLOPS."""
+    unit = "frames/s" if proposal.unit.lower() == "fps" else re.sub(r"FLOPS$", "FLOP/s", proposal.unit)
+    return replace(proposal, unit=unit)
+
+
+def _by_name(written: dict[str, dict[str, str]]) -> FoundNumbers:
+    """The numbers of files, by the digests of their names, without the time of the whole command."""
     first, *rest = written.values()
     both = [name for name in first if all(name in other for other in rest)]
-    only = {side: tuple(name for name in names if name not in both) for side, names in written.items()}
-    return FoundNumbers(tuple(_of_line(name, number) for number, name in enumerate(both, 1)), only)
+    only = {side: tuple(label for name, label in names.items() if name not in both) for side, names in written.items()}
+    return FoundNumbers(tuple(_of_line(first[name], name, number) for number, name in enumerate(both, 1)), only)
 
 
-def _written(lines: Iterable[str]) -> list[str]:
-    names = [str(json.loads(match["name"])) for line in lines if (match := _LINE.match(line))]
-    return [name for name in dict.fromkeys(names) if name != WALL]
+def _written(lines: Iterable[str]) -> dict[str, str]:
+    """The names in lines of launcher.py, for a reader, by their digests."""
+    found = {match["digest"]: _label(match["name"]) for line in lines if (match := _LINE.match(line))}
+    return {name: label for name, label in found.items() if name != digest(WALL)}
 
 
-def _of_line(name: str, number: int) -> Proposal:
-    """The pattern of a line of launcher.py."""
+def _label(text: str) -> str:
+    """A name as JSON, of which the end may be cut off, as a text on one line."""
+    try:
+        name = str(json.loads(text))
+    except ValueError:
+        name = text.strip('"')
+    return printable.line(name)[:_LONGEST_LABEL]
+
+
+def _of_line(label: str, name: str, number: int) -> Proposal:
+    """The pattern of a line of launcher.py. name: its digest."""
     metric = f"ab_{number}_s"
-    line = rf"^{MARK} {re.escape(json.dumps(name))} (?P<{metric}>{numerals.NUMBER_IN}) s$"
-    return Proposal(metric, name, line, "s", f"{MARK} {json.dumps(name)}", 1)
+    pattern = rf"^{MARK} {name} (?P<{metric}>{numerals.NUMBER_IN}) s "
+    return Proposal(metric, label, pattern, "s", f"{MARK} {name}", 1)
 
 
 def _finds(proposal: Proposal, lines: Sequence[str]) -> bool:

@@ -1,6 +1,7 @@
 """The outcome of a comparison as lines, Markdown, JUnit XML, JSON, CSV, and Bencher's metric format."""
 
 import csv
+import html
 import io
 import json
 import shlex
@@ -9,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base import files
+from tsuishi.base import files, printable
+from tsuishi.base.redaction import redacted
 from tsuishi.base.typed import as_typed
 from tsuishi.extras.ab.comparison import Comparison
 from tsuishi.extras.ab.side_outcome import ComparisonOutcome, Row
@@ -21,6 +23,7 @@ from tsuishi.specs.quantities import is_unit_of_rate
 SUMMARY = "summary.md"
 # Rows of the table in the summary; the other files have all.
 _ROWS = 18
+_LINES = 6  # before the table
 _ORDER = ("slower", "undecided", "not slower")
 _CALLS_KEPT = 1000
 
@@ -28,7 +31,7 @@ _CALLS_KEPT = 1000
 def lines(outcome: ComparisonOutcome, compared: Comparison) -> Iterator[str]:
     """The outcome for a terminal: what is wrong first."""
     yield from filter(None, [outcome.noise])
-    yield from outcome.failures
+    yield from (*outcome.notes, *outcome.failures, *outcome.unclear)
     for row in _rows(outcome):
         base, head = _shown(row)
         said = row.sentence(outcome.limit, outcome.pair_s)
@@ -90,21 +93,23 @@ def _shown(row: Row) -> tuple[str, str]:
 
 def _markdown(outcome: ComparisonOutcome, compared: Comparison) -> str:
     """The summary: at most 30 lines."""
+    said = [*filter(None, [outcome.noise]), *outcome.notes, *outcome.failures, *outcome.unclear]
     text = [f"### {_cell(compared.title)}: {outcome.summary}", ""]
-    text += [f"- {_cell(failure)}" for failure in outcome.failures[:5]]
-    text += [f"- and {len(outcome.failures) - 5} others"] if len(outcome.failures) > 5 else []
-    text += [outcome.noise] if outcome.noise else []
+    text += [f"- {_cell(each)}" for each in said[:_LINES]]
+    text += [f"- and {len(said) - _LINES} others"] if len(said) > _LINES else []
     rows = _rows(outcome)
-    if len(text) > 2 and rows:
-        text.append("")
+    text += [""] if said and rows else []
     if rows:
         text += ["| number | BASE | HEAD | times as long | trials | |", "|---|---|---|---|---|---|"]
-    for row in rows[: _ROWS - len(outcome.failures[:5])]:
+    most = _ROWS - len(said[:_LINES])
+    for row in rows[:most]:
         cells = (row.name, *_shown(row), f"{row.times:.3f}", row.trials, row.sentence(outcome.limit, outcome.pair_s))
         text.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
-    if hidden := rows[_ROWS - len(outcome.failures[:5]) :]:
+    if hidden := rows[most:]:
         text += ["", f"{len(hidden)} more are in comparison.csv."]
-    text += ["", as_typed(f"`invoke {shlex.join(_typed())}`")]
+    typed = printable.line(redacted(as_typed(f"invoke {shlex.join(_typed())}")))
+    fence = "``" if "`" in typed else "`"
+    text += ["", f"{fence}{typed}{fence}"]
     return "\n".join(text) + "\n"
 
 
@@ -114,7 +119,7 @@ def _typed() -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return html.escape(printable.line(text), quote=False).replace("|", "\\|")
 
 
 def _junit(outcome: ComparisonOutcome, compared: Comparison) -> str:
@@ -128,6 +133,7 @@ def _junit(outcome: ComparisonOutcome, compared: Comparison) -> str:
         for row in _rows(outcome)
     ]
     cases += [BaselineCase(compared.title, failure, "slower", failure) for failure in outcome.failures]
+    cases += [BaselineCase(compared.title, why, "open", why) for why in outcome.unclear]
     return junit_xml(cases, outcome.summary)
 
 
@@ -139,6 +145,7 @@ def _json(outcome: ComparisonOutcome, compared: Comparison, began: str) -> dict[
         "head": {"given": compared.sides[1].given, "version": compared.sides[1].version},
         "limit": outcome.limit,
         "failures": [*outcome.failures],
+        "not_judged": [*outcome.unclear],
         "numbers": [
             {
                 "name": row.name,

@@ -10,11 +10,12 @@ from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
 from tsuishi.base.units import duration
 from tsuishi.extras.ab.comparison import SOURCE, claim_id
 from tsuishi.extras.scripts.proposals import Proposal
+from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.quantities import is_unit_of_rate
 from tsuishi.specs.questions import LOOKS
 from tsuishi.specs.source import Source
-from tsuishi.specs.statuses import OK
+from tsuishi.specs.statuses import INTERRUPTED, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
@@ -33,6 +34,7 @@ class Row:
 
     times: how many times as long the second takes, with the interval that decides; of a rate, how many times lower it
     is. `scatters`: the relative standard deviation between the trials of each side. `trials`: of the side with fewer.
+    `rounding`: the logarithm by which printed digits may make the ratio wrong, whatever the number of trials.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Row:
     interval: tuple[float, float]
     scatters: tuple[float, float]
     trials: int
+    rounding: float = 0.0
 
     def sentence(self, limit: float, pair_s: float) -> str:
         """The row in words. pair_s: the seconds of a trial of both sides."""
@@ -59,8 +62,10 @@ class Row:
 
     def _more(self, limit: float, pair_s: float) -> str:
         """About how much more time decides it, if its value stays as it is: half an interval shrinks by the root."""
-        distance = abs(math.log(limit) - math.log(self.times))
-        reach = math.log(self.interval[1] / self.interval[0]) / 2
+        distance = abs(math.log(limit) - math.log(self.times)) - self.rounding
+        reach = math.log(self.interval[1] / self.interval[0]) / 2 - self.rounding
+        if distance <= 0 < self.rounding:
+            return "printed with too few digits, or too near the limit"
         needed = self.trials * (reach / distance) ** 2 if distance else math.inf
         look = next((each for each in LOOKS if each >= needed), 0)
         if look <= self.trials:
@@ -72,20 +77,27 @@ class Row:
 class ComparisonOutcome:
     """What a call found. failures: a line for each side or number that failed or is missing, which is red.
 
+    unclear: a line for each number, or for the call, that could not be judged: undecided. notes: what a reader of the
+    numbers has to know.
     pair_s: the seconds of a trial of both sides.
     """
 
     rows: Sequence[Row]
     failures: Sequence[str]
     limit: float
-    pair_s: float
+    pair_s: float = 0.0
+    unclear: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     def exit_code(self, *, undecided_passes: bool) -> int:
         """0, 4 for a slower or missing number, 5 where one is undecided."""
         standings = {row.standing for row in self.rows}
         if self.failures or "slower" in standings:
             return EXIT_VERDICT
-        return EXIT_NOTHING_CHECKED if "undecided" in standings and not undecided_passes else 0
+        if not self.rows and not self.unclear:
+            return EXIT_NOTHING_CHECKED
+        is_open = "undecided" in standings or self.unclear
+        return EXIT_NOTHING_CHECKED if is_open and not undecided_passes else 0
 
     @property
     def summary(self) -> str:
@@ -94,8 +106,9 @@ class ComparisonOutcome:
             (name, sum(row.standing == name for row in self.rows)) for name in ("slower", "not slower", "undecided")
         ]
         said = [f"{count} {name}" for name, count in counts if count]
+        said += [f"{len(self.unclear)} not judged"] if self.unclear else []
         said += [f"{len(self.failures)} failed or missing"] if self.failures else []
-        return f"{len(self.rows)} compared: {', '.join(said)}" if self.rows else f"nothing compared: {', '.join(said)}"
+        return f"{len(self.rows) or 'nothing'} compared: {', '.join(said) or 'no number'}"
 
     @property
     def noise(self) -> str:
@@ -119,24 +132,26 @@ def outcome_of(
     judged = {
         judgement.claim.id: judgement for judgement in conclude(evidence).judgements if judgement.source == SOURCE
     }
-    rows = [
-        row
-        for number, proposal in enumerate(proposed)
-        if (row := _row(proposal, judged[claim_id(number)], evidence)) is not None
-    ]
-    missing = len(proposed) - len(rows)
-    if missing and not failures:
-        failures[f"{missing} numbers without trials of both sides"] = None
-    took_s = [trial.duration_s for _, trial in run.finished() if trial.duration_s]
-    return ComparisonOutcome(rows, [*failures], limit, 2 * statistics.fmean(took_s or [0.0]))
+    rows, unclear = list[Row](), list[str]()
+    without_ratio = {quantity for _, _, quantity in evidence.without_ratio}
+    for number, proposal in enumerate(proposed):
+        if (row := _row(proposal, judged[claim_id(number)], evidence)) is not None:
+            rows.append(row)
+        elif proposal.metric in without_ratio:
+            unclear.append(f"{proposal.label}: undecided: some trial gave 0, which has no ratio: print more digits")
+        elif not failures:
+            failures[f"{proposal.label}: no trials of both sides"] = None
+    took_s = [trial.duration_s for trial in last_attempts(run).values() if trial.duration_s]
+    return ComparisonOutcome(rows, [*failures], limit, 2 * statistics.fmean(took_s or [0.0]), unclear)
 
 
 def _failures(run: RunDirectory) -> Iterable[str]:
     """The reasons of trials that failed, each once by side."""
-    for _, trial in run.finished():
-        if trial.status != OK:
+    for trial in last_attempts(run).values():
+        if trial.status not in (OK, INTERRUPTED):
             side = run.case(trial.case_record).get("side", trial.environment)
-            yield f"{str(side).upper()}: {trial.status}: {trial.reason or 'see its log'}"
+            why = (trial.reason or "see its log").replace("the script", "the command", 1)
+            yield f"{str(side).upper()}: {trial.status}: {why}"
 
 
 def _row(proposal: Proposal, judgement: Judgement, evidence: Evidence) -> Row | None:
@@ -160,4 +175,5 @@ def _row(proposal: Proposal, judgement: Judgement, evidence: Evidence) -> Row | 
         (low, high),
         (scatters[0], scatters[1]),
         min(term.trials for term in terms.values()),
+        contrast.rounding,
     )

@@ -6,9 +6,10 @@ become a commit of that clone alone.
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,19 @@ _READY = ".ready"
 _LINES = 5
 _NOBODY = {"NAME": "tsuishi", "EMAIL": "tsuishi@localhost", "DATE": "2000-01-01T00:00:00Z"}
 _VENV, _FILES = "venv", "files"
+_OURS = re.compile("TSUISHI_|INVOKE_TSUISHI_")
+# Without Git LFS, which would fetch files, and write into the user's repository.
+_AS_STORED = tuple(
+    word for key in ("smudge=", "clean=", "process=", "required=false") for word in ("-c", f"filter.lfs.{key}")
+)
+# The folders of packages that are installed to be changed: PEP 610.
+_EDITABLE = """
+import importlib.metadata, json, urllib.parse
+for each in importlib.metadata.distributions():
+    about = json.loads(each.read_text("direct_url.json") or "{}")
+    if about.get("dir_info", {}).get("editable"):
+        print(urllib.parse.unquote(urllib.parse.urlparse(about["url"]).path))
+"""
 
 
 @dataclass(frozen=True)
@@ -98,13 +112,12 @@ def made(
 def _made(side: Side, place: Path, here: Path, python: str, setup: str, say: Callable[[str], None]) -> Side:
     is_commit, files, venv = not side.command, place / _FILES, place / _VENV
     folder = files / side.folder if is_commit else side.folder
-    variables = dict(os.environ)
+    variables = variables_of_user()
+    if is_commit:
+        variables["PWD"] = str(folder)  # else the folder of the user
     if setup:
-        variables |= {
-            "VIRTUAL_ENV": str(venv),
-            "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-        }
-        variables.pop("PYTHONHOME", None)
+        programs = f"{venv / 'bin'}{os.pathsep}{variables.get('PATH', os.defpath)}"
+        variables |= {"VIRTUAL_ENV": str(venv), "PATH": programs}
     ready = Side(side.given, side.version, folder, "", side.command, variables)
     if (place / _READY).exists():
         return ready
@@ -116,7 +129,7 @@ def _made(side: Side, place: Path, here: Path, python: str, setup: str, say: Cal
             raise UserError(f"{side.title} has no folder {side.folder}, from which the command starts")
     if setup:
         say(f"setting up {side.title}: {setup}")
-        _run([python, "-m", "venv", str(venv)], folder, dict(os.environ), f"no virtual environment by {python}")
+        _run([python, "-m", "venv", str(venv)], folder, variables_of_user(), f"no virtual environment by {python}")
         _run(["sh", "-c", setup], folder, variables, f"--setup failed for {side.title}")
     (place / _READY).touch()
     return ready
@@ -135,12 +148,51 @@ def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str], why
         )
 
 
+def variables_of_user() -> dict[str, str]:
+    """The variables of the call, without ours, and without those of a hook of git, which name the user's repository."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not _OURS.match(name) and (not name.startswith("GIT_") or name.startswith("GIT_CONFIG"))
+    }
+
+
+def why_shared(here: Path) -> Iterator[str]:
+    """Why both sides, without a setup of their own, may run the files of the user's repository; a line for each."""
+    top = Path(_git(here, "rev-parse", "--show-toplevel")).resolve()
+    if python := shutil.which("python") or shutil.which("python3"):
+        asked = subprocess.run([python, "-c", _EDITABLE], cwd="/", capture_output=True, text=True, check=False)
+        if any(Path(path).resolve().is_relative_to(top) for path in asked.stdout.splitlines()):
+            yield (
+                f"{python} imports a package from {top} itself (pip install -e), maybe for both sides: "
+                '--setup "pip install -e ." gives each side its own'
+            )
+    for path in os.environ.get("PATH", "").split(os.pathsep):
+        if path and Path(path).resolve().is_relative_to(top) and not (Path(path).parent / "pyvenv.cfg").is_file():
+            yield f"PATH has {path}, whose programs are those of your files now, for both sides"
+
+
 def _clone(side: Side, files: Path, here: Path) -> None:
-    """A clone of the repository at `here` that borrows its objects, at the commit of the side."""
+    """A repository that borrows the objects of that at `here`, with the files of the side's commit."""
     top = Path(_git(here, "rev-parse", "--show-toplevel"))
-    _git(here, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(files))
+    origin = _asked(top, "remote", "get-url", "origin")
+    if _asked(top, "rev-parse", "--is-shallow-repository") == "true":
+        _git(here, "init", "--quiet", str(files))
+        inside, theirs = files / ".git", top / _git(top, "rev-parse", "--git-path", "objects")
+        (inside / "objects" / "info" / "alternates").write_text(f"{theirs.resolve()}\n")
+        shutil.copyfile(top / _git(top, "rev-parse", "--git-path", "shallow"), inside / "shallow")
+        _git(files, "remote", "add", "origin", origin or str(top))
+    else:
+        _git(here, "clone", "--quiet", "--shared", "--no-checkout", str(top), str(files))
+        if origin:
+            _git(files, "remote", "set-url", "origin", origin)  # relative addresses of submodules begin there
     version = _commit_of_now(top, files / ".git" / "objects") if side.given == NOW else side.version
-    _git(files, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", version)
+    if version != side.version:
+        raise UserError("files have changed since the call began: call again")
+    _git(files, *_AS_STORED, "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", version)
+    if missing := _git(files, "ls-files", "--deleted"):
+        first = missing.splitlines()[0]
+        raise UserError(f"{side.title}: files are not there, as {first}: fetch them (is it a partial clone?)")
 
 
 def _commit(top: Path, given: str) -> str:
@@ -167,7 +219,7 @@ def _commit_of_now(top: Path, objects: Path) -> str:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(theirs),
             **{f"GIT_{who}_{what}": text for who in ("AUTHOR", "COMMITTER") for what, text in _NOBODY.items()},
         }
-        _git(top, "add", "--all", variables=apart)
+        _git(top, *_AS_STORED, "add", "--all", variables=apart)
         tree = _git(top, "write-tree", variables=apart)
         head = _asked(top, "rev-parse", "--quiet", "--verify", "HEAD")
         parents = ("-p", head) if head else ()
@@ -179,7 +231,8 @@ def _git(folder: Path, *words: str, variables: Mapping[str, str] = MappingProxyT
     try:
         return git_in(folder, *words, **variables).decode(errors="surrogateescape").strip()
     except NoRepository as error:
-        raise UserError(f"git {words[0]}: {error.said or error}") from None
+        what = next(word for word in words if not word.startswith("-") and "=" not in word)
+        raise UserError(f"git {what}: {error.said or error}") from None
 
 
 def _asked(folder: Path, *words: str) -> str:

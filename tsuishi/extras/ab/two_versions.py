@@ -2,17 +2,15 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tsuishi.base import exclusion, home
+from tsuishi.base import exclusion, files, home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EXIT_VERDICT, UserError
 from tsuishi.base.option_table import MAIN_JOB, options_of
@@ -25,9 +23,10 @@ from tsuishi.extras.ab import outcome_files
 from tsuishi.extras.ab.comparison import SOURCE, SUITE_NAME, Comparison
 from tsuishi.extras.ab.numbers import FoundNumbers, found_numbers, renamed
 from tsuishi.extras.ab.side_outcome import ComparisonOutcome, outcome_of
-from tsuishi.extras.ab.sides import NAMES, Side, made, sides_of
+from tsuishi.extras.ab.sides import NAMES, Side, made, sides_of, variables_of_user, why_shared
 from tsuishi.extras.scripts.try_script import built_for, output_of_script
 from tsuishi.machine.interpreters import real_executable
+from tsuishi.plan.planning import TooShort
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import open_run
 from tsuishi.specs.experiment import Experiment
@@ -50,40 +49,43 @@ def compare(chain: Chain) -> None:
     with the exit code of a slower number.
     """
     options, here, command = chain.options, Path.cwd(), _command(sys.argv)
-    limit = _limit(options.text("limit"))
+    limit = _check(options)
     sides = sides_of((options.text("base"), options.text("head")), command, chain.checkout.images, here)
     if not command and not sides[0].command:
         raise UserError("say what to run behind --, as in: invoke ab main HEAD -- python bench.py")
     folder = home.data() / "ab" / _name(sides, command, here)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    out = home.expanded(options.text("out")) if options.has("out") else folder / "outcome"
+    for place in (out, *([home.expanded(options.text("bencher")).parent] if options.has("bencher") else [])):
+        place.mkdir(parents=True, exist_ok=True)  # now, and not after ten minutes
     waits = chain.session.screen.say if chain.session.settings.wait else None
     chain.held.enter_context(exclusion.file(folder / ".lock", f"comparing in {folder}", waits))
     inner = _tree(folder / "tree", chain.checkout)
     sub = _main_job(chain, inner, sides)
-    say = sub.session.screen.say
+    say, setup = sub.session.screen.say, options.text("setup")
     _say_earlier(folder, sides, say)
     python = real_executable(Path(shutil.which(sub.session.settings.host_python) or sys.executable))
     with sub.session.clock.apart():
-        sides = made(sides, folder / "sides", here, str(python), options.text("setup"), say)
+        sides = made(sides, folder / "sides", here, str(python), setup, say)
+    notes = [*why_shared(here)] if sides[0].version and not sides[0].command and not setup else []
+    for note in notes:
+        say(note)
     compared = Comparison(sides, command, options.text("numbers"), limit, inner.suites)
-    with _private(folder / "private.json", compared) as private:
+    outcome = _outcome(sub, compared)
+    _end(chain, replace(outcome, notes=notes), compared, folder, out, sub)
+
+
+def _outcome(sub: Chain, compared: Comparison) -> ComparisonOutcome:
+    """What trials of both sides come to."""
+    with files.private_folder() as folder:  # the variables may be secrets: they are there no longer than this block
+        private = folder / "variables.json"
+        compared.write_private(private, variables_of_user())
         try:
-            found, pair_s = _tried(sub.session, compared, private)
+            return _measured(sub, compared, private, *_tried(sub.session, compared, private))
         except _SideFailed as failed:
-            outcome = ComparisonOutcome((), (str(failed),), limit, 0.0)
-        else:
-            outcome = _measured(sub, compared, private, found, pair_s)
-    _end(chain, outcome, compared, folder, sub)
-
-
-@contextmanager
-def _private(path: Path, compared: Comparison) -> Iterator[Path]:
-    """While this block runs, the file with the variables of the call, which may be secrets, is there."""
-    compared.write_private(path, dict(os.environ))
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+            return ComparisonOutcome((), (str(failed),), compared.limit)
+        except TooShort as short:
+            return ComparisonOutcome((), (), compared.limit, unclear=(f"undecided: {short}",))
 
 
 class _SideFailed(Exception):
@@ -95,13 +97,17 @@ def _command(words: Sequence[str]) -> list[str]:
     return [*words[words.index("--") + 1 :]] if "--" in words else []
 
 
-def _limit(given: str) -> float:
+def _check(options: Options) -> float:
+    """The limit. Raises UserError for a wrong value of it, or of --undecided."""
+    given = options.text("limit")
     try:
         limit = float(given or _LIMIT)
     except ValueError:
         limit = 0.0
     if not 1 < limit < 100:
         raise UserError(f"--limit takes a number above 1, as 1.05; given: {given}")
+    if (undecided := options.text("undecided")) not in ("", "fail", "pass"):
+        raise UserError(f"--undecided takes fail or pass; given: {undecided}")
     return limit
 
 
@@ -133,7 +139,7 @@ def _main_job(chain: Chain, inner: Checkout, sides: Sequence[Side]) -> Chain:
     if sub.session.clock.within_s is None:
         raise UserError("--within none: every number may need any time: give the longest, as --within 2h")
     choice = replace(sub.session.choice, most_trials=LOOKS[-1])
-    sub.session = replace(sub.session, task=_TASK, choice=choice)
+    sub.session = replace(sub.session, task=_TASK, choice=choice, with_report=False)
     return sub
 
 
@@ -146,7 +152,7 @@ def _tried(session: Session, compared: Comparison, private: Path) -> tuple[Found
         of_side = experiment.model_copy(update={"command": (*experiment.command[:2], name)})
         there = ready[side.environment or _HOST]
         try:
-            outputs[name] = output_of_script(session, there, of_side, compared.folder, compared.folder, timeout_s)
+            outputs[name] = output_of_script(session, there, of_side, compared.folder, None, timeout_s)
         except UserError as error:
             why = str(error).removeprefix(f"{Path(of_side.script).name} in {there.environment.name}: ")
             why = why.removesuffix("; nothing is written").replace("the script", "the command", 1)
@@ -206,19 +212,18 @@ def _say_earlier(folder: Path, sides: Sequence[Side], say: Callable[[str], None]
         )
 
 
-def _end(chain: Chain, outcome: ComparisonOutcome, compared: Comparison, folder: Path, sub: Chain) -> None:
+def _end(chain: Chain, outcome: ComparisonOutcome, compared: Comparison, folder: Path, out: Path, sub: Chain) -> None:
     """Print and write the outcome; the chain gets the exit code."""
     options, say = chain.options, chain.session.screen.say
+    for line in outcome_files.lines(outcome, compared):
+        say(line)
     code = outcome.exit_code(undecided_passes=options.text("undecided") == "pass")
+    chain.end_with(code)
     versions = [side.version for side in compared.sides]
     began = datetime.now(UTC).isoformat(timespec="seconds")
     outcome_files.add_call(folder / _CALLS, {"versions": versions, "exit_code": code, "at": began})
-    out = home.expanded(options.text("out")) if options.has("out") else folder / "outcome"
     outcome_files.write_outcome(out, outcome, compared, began)
     if options.has("bencher"):
         outcome_files.write_bencher(home.expanded(options.text("bencher")), outcome)
-    for line in outcome_files.lines(outcome, compared):
-        say(line)
     run = f"; run: {open_run(sub.session.settings.results, sub.run_id).path}" if sub.run_id else ""
     say(f"took {duration(chain.session.clock.spent_s)}; summary: {out / outcome_files.SUMMARY}{run}")
-    chain.end_with(code)

@@ -25,7 +25,7 @@ from tsuishi.specs.suite import read_suite
 _TIMEOUT_S = 600.0
 _FIRST_LINES = 5
 # Of the output, which may be endless.
-_MOST_BYTES = 4 << 20
+_MOST_BYTES, _TAIL_BYTES = 4 << 20, 64 << 10
 # The argument of the workload, which names every file, is at most 128 KiB long.
 _MOST_FILES = 300
 # The folder of suites/ that no script may have.
@@ -100,16 +100,20 @@ def built_for(session: Session) -> dict[str, Ready]:
 
 
 def output_of_script(
-    session: Session, ready: Ready, experiment: Experiment, folder: Path, beside: Path, timeout_s: float
+    session: Session, ready: Ready, experiment: Experiment, folder: Path, beside: Path | None, timeout_s: float
 ) -> tuple[bytes, float]:
-    """What the script prints, at most _MOST_BYTES of it, and its seconds. Raises UserError where it fails.
+    """What the script prints, of a long output its beginning and end, and its seconds. Raises UserError where it fails.
 
-    folder: that of its files, as suites/ will have them. beside: the folder that they come from.
+    folder: that of its files, as suites/ will have them. beside: the folder that they come from, where a missing module
+    may lie; None: nothing is said of that.
     """
-    output = bytearray()
+    output, tail = bytearray(), bytearray()
 
     def keep(piece: bytes) -> None:
-        output.extend(piece[: _MOST_BYTES - len(output)])
+        room = _MOST_BYTES - len(output)
+        output.extend(piece[:room])
+        tail.extend(piece[room:])
+        del tail[:-_TAIL_BYTES]
 
     asked = ScriptOrder(
         folder=folder.absolute(),
@@ -125,9 +129,9 @@ def output_of_script(
         session.screen.say(open_to_it)
     wall_s, why_not = _ask(session, ready, order, timeout_s, keep)
     if why_not:
-        why_not += lacking(why_not, beside, ready.environment)
+        why_not += lacking(why_not, beside, ready.environment) if beside else ""
         raise UserError(f"{Path(experiment.script).name} in {ready.environment.name}: {why_not}; nothing is written")
-    return bytes(output), wall_s
+    return bytes(output + tail), wall_s
 
 
 def _ask(
