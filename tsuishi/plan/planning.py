@@ -301,7 +301,7 @@ def _chosen(session: Session, to_run: bool, only: bool) -> tuple[UsableEnvironme
 
 
 def lost_comparisons(chosen: UsableEnvironments, images: Path) -> Iterator[str]:
-    """A line for each framework of which one environment is left: the questions about its releases are not asked."""
+    """A line for each framework with a single environment left: the questions about its releases are not asked."""
     specs = known_environments(images)
     for framework in sorted({each.framework for each in chosen.environments if each.pinned}):
         here = [each for each in chosen.environments if each.framework == framework]
