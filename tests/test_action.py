@@ -1,5 +1,7 @@
 """action.yml: its steps run as they stand, with the variables that GitHub's runner gives them."""
 
+import csv
+import json
 import os
 import re
 import shutil
@@ -14,7 +16,11 @@ import yaml
 from tests.commands.test_tasks import REAL, checkout
 from tests.conftest import missing
 from tests.extras.ab.test_ab import Repository
+from tests.synthetic_run import listed
+from tests.words import WORDS
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
+from tsuishi.base.files import sha256_of
+from tsuishi.results.directory import RunDirectory
 
 pytestmark = pytest.mark.runs
 
@@ -100,6 +106,46 @@ def test_its_steps_run_the_suite_and_give_the_page_and_the_summary(
     assert (runner.output.read_text(), runner.summary.read_text()) == ("", ""), "not those of the job before"
     code, _ = runner(arguments="--env nowhere", folder=f"{runner.workspace}/of a first job")
     assert code == 1
+
+
+def on_day(run: Path, target: Path, day: int, times: float = 1.0) -> str:
+    """A copy of a run as if it had been measured on that day, with times so many times as long; returns its path."""
+    shutil.copytree(run, target)
+    for name in ("run.json", *(str(path.relative_to(target)) for path in target.glob("trials/*/trial.json"))):
+        text = re.sub(r"20\d\d-\d\d-\d\dT", f"2026-01-{day:02}T", (target / name).read_text())
+        content = json.loads(text.replace(run.name, target.name))
+        content.pop("mac", None)  # it is nobody's own run
+        if samples := content.get("files", {}).get("samples.csv"):
+            path = target / Path(name).with_name("samples.csv")
+            rows = [*csv.DictReader(path.open(newline=""))]
+            with path.open("w", newline="") as file:
+                table = csv.DictWriter(file, rows[0], lineterminator="\n")
+                table.writeheader()
+                table.writerows({**row, "seconds": float(row["seconds"]) * times} for row in rows)
+            samples |= {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        (target / name).write_text(json.dumps(content))
+    directory = RunDirectory(target)
+    directory.gather(WORDS)
+    listed(directory)
+    return str(target)
+
+
+def test_its_steps_hold_three_days_against_three_earlier_days(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first form of the gate: green and red, where both sides have the days that it takes."""
+    for name, value in (("CACHE", runner.action / "cache"), ("HOST_PYTHON", sys.executable)):
+        monkeypatch.setenv(f"INVOKE_TSUISHI_{name}", str(value))
+    folder = runner.workspace / "gate"
+    code, printed = runner(arguments="--env host --repetitions 3 --name first", folder=str(folder))
+    assert code == 0, printed
+    (run,) = (folder / "results").iterdir()
+    before = [on_day(run, folder / "before" / f"day-{day}", day) for day in (1, 2, 3)]
+    faster = [on_day(run, folder / "faster" / f"day-{day}", day, times=0.1) for day in (1, 2, 3)]
+    earlier = [on_day(run, folder / "earlier" / f"day-{day}", day) for day in (11, 12)]
+    given = {"arguments": "--env host --repetitions 3", "runs": ",".join(earlier), "folder": str(folder), "slower": "3"}
+    for baseline, expected in ((before, 0), (faster, EXIT_VERDICT)):
+        code, printed = runner(baseline=",".join(baseline), **given)
+        assert code == expected, printed
+        assert ('failures="0"' in (report_of(runner) / "junit.xml").read_text()) == (expected == 0)
 
 
 def test_its_steps_compare_two_commits_of_the_workspace(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
