@@ -5,12 +5,14 @@ repository is made of it whose commits pin the releases, and `--setup` installs 
 its seconds, and its lines. The exit code is 1 where a regression was not found, or a neighbour was red.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,13 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Reported(NamedTuple):
-    """A reported regression. `text`: of bench.py. options: of pip."""
+    """A reported regression. `text`: of bench.py. more: a requirement beside the release. options: of pip."""
 
     package: str
     issue: str
     slower: tuple[str, str]
     neighbours: tuple[str, str]
     text: str
+    more: str = ""
     options: str = ""
 
 
@@ -67,22 +70,31 @@ import markupsafe
 text = "<a href='x'>&</a> plain text that is longer than its tags " * 50
 timed("escape", lambda: markupsafe.escape(text))
 """
+# Some of these releases import pkg_resources, which newer ones lack.
+_OLD = "setuptools<80"
 REPORTED = (
-    Reported("jsonschema", "python-jsonschema/jsonschema#853", ("3.2.0", "4.0.1"), ("4.17.0", "4.17.1"), _SCHEMA),
-    Reported("jsonschema", "python-jsonschema/referencing#178", ("4.17.3", "4.18.0"), ("4.22.0", "4.23.0"), _SCHEMA),
-    Reported("pyparsing", "pyparsing/pyparsing#362", ("2.4.7", "3.0.0"), ("3.1.1", "3.1.2"), _IMPORTS),
-    Reported("lizard", "terryyin/lizard#253", ("1.15.7", "1.16.1"), ("1.17.8", "1.17.9"), _FUNCTIONS),
-    Reported("mf2py", "microformats/mf2py#122", ("1.0.4", "1.1.1"), ("1.1.2", "1.1.3"), _PAGE),
+    Reported("jsonschema", "python-jsonschema/jsonschema#853", ("3.2.0", "4.0.1"), ("4.17.0", "4.17.1"), _SCHEMA, _OLD),
+    Reported(
+        "jsonschema", "python-jsonschema/referencing#178", ("4.17.3", "4.18.0"), ("4.22.0", "4.23.0"), _SCHEMA, _OLD
+    ),
+    Reported("pyparsing", "pyparsing/pyparsing#362", ("2.4.7", "3.0.0"), ("3.1.1", "3.1.2"), _IMPORTS, _OLD),
+    Reported("lizard", "terryyin/lizard#253", ("1.15.7", "1.16.1"), ("1.17.8", "1.17.9"), _FUNCTIONS, _OLD),
+    Reported("mf2py", "microformats/mf2py#122", ("1.0.4", "1.1.1"), ("1.1.2", "1.1.3"), _PAGE, _OLD),
 )
 # A package that pip compiles: neighbouring releases alone.
-COMPILED = Reported("MarkupSafe", "", ("", ""), ("2.1.4", "2.1.5"), _ESCAPES, "--no-binary :all: --no-build-isolation")
+COMPILED = Reported(
+    "MarkupSafe", "", ("", ""), ("2.1.4", "2.1.5"), _ESCAPES, _OLD, "--no-binary :all: --no-build-isolation"
+)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None, reported: Sequence[Reported] = (*REPORTED, COMPILED)) -> int:
     """Make all calls. Returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="the package of this name")
+    only = parser.parse_args(arguments).only
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for number, each in enumerate((*REPORTED, COMPILED)):
+        for number, each in enumerate(row for row in reported if only in (None, row.package)):
             if each.issue:
                 wrong += not _is_found(*_call(Path(folder, f"{number}-slower"), each, each.slower))
             code, _ = _call(Path(folder, f"{number}-neighbours"), each, each.neighbours)
@@ -100,11 +112,12 @@ def _call(repository: Path, each: Reported, releases: tuple[str, str]) -> tuple[
     git = [str(shutil.which("git")), "-C", str(repository), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     for release in releases:
-        (repository / "requirements.txt").write_text(f"{each.package}=={release}\nsetuptools<80\n")
+        (repository / "requirements.txt").write_text(f"{each.package}=={release}\n{each.more}\n")
         (repository / "bench.py").write_text(_TIMED + each.text)
         subprocess.run([*git, "add", "--all"], check=True)
         subprocess.run([*git, "commit", "-qm", release], check=True)
-    setup = f"pip install -q setuptools wheel && pip install -q {each.options} -r requirements.txt"
+    tools = "pip install -q setuptools wheel && " if each.options else ""
+    setup = f"{tools}pip install -q {each.options} -r requirements.txt"
     command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), "ab", "HEAD~1", "HEAD", "--setup", setup]
     given = {**os.environ, "XDG_DATA_HOME": str(repository.with_suffix(".data"))}
     begin = time.monotonic()

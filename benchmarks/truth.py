@@ -225,6 +225,7 @@ if __name__ == "__main__":
     parser.add_argument("--why", action="store_true", help="bars of explanations; 1,000 draws take a minute")
     parser.add_argument("--ab", action="store_true", help="two versions of a program; 400 draws take ten minutes")
     parser.add_argument("--calls", type=int, help="with --ab: real calls on equal commits, in place of draws")
+    parser.add_argument("--record", type=int, help="with --ab: so many real trials, for rows beside recorded trials")
     parser.add_argument("--neighbour", type=int, nargs="?", const=2, default=0, metavar="CORES", help="with --calls")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
@@ -233,6 +234,9 @@ if __name__ == "__main__":
     elif given.ab:
         from benchmarks import truth_of_versions  # of an extra
 
+        if given.record:
+            truth_of_versions.record(truth_of_versions.RECORDED, given.record)
+            sys.exit()
         if given.calls:
             sys.exit(truth_of_versions.main_of_calls(given.calls, given.neighbour))
         sys.exit(truth_of_versions.main(given.draws))

@@ -22,13 +22,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 from benchmarks.bounds import Fault, Row, broken
-from benchmarks.equal_programs import PROGRAMS, neighbour
+from benchmarks.equal_programs import PROGRAMS, neighbour, trial
 from benchmarks.known_truths import Draw, Random
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
 from tsuishi.estimates.contrasts import ratio
@@ -40,6 +41,8 @@ from tsuishi.verdicts import family
 from tsuishi.verdicts.family import Decision, Hypothesis
 
 LIMIT = 1.05
+# Seconds of a step of each program of equal_programs, in consecutive trials of this project's machine.
+RECORDED = Path(__file__).parent / "tables" / "trials.csv"
 BASE, HEAD = "base", "head"
 # A round's logarithms, by side: a value for each number.
 Trials = Mapping[str, np.ndarray]
@@ -55,43 +58,71 @@ def scattered(scatter: float) -> Truth:
     return lambda random, rounds, numbers: {side: random.normal(0, scatter, (rounds, numbers)) for side in (BASE, HEAD)}
 
 
-def with_modes(apart: float) -> Truth:
-    """Half of the processes are slower by so much in all of their numbers; trials scatter by 0.5 % beside that."""
+def with_modes(apart: float, scatter: float = 0.005) -> Truth:
+    """Half of the processes are slower by so much in all of their numbers."""
 
     def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
-        return {
-            side: random.integers(0, 2, (rounds, 1)) * math.log1p(apart) + random.normal(0, 0.005, (rounds, numbers))
-            for side in (BASE, HEAD)
-        }
+        values = scattered(scatter)(random, rounds, numbers)
+        return {side: of + random.integers(0, 2, (rounds, 1)) * math.log1p(apart) for side, of in values.items()}
 
     return draw
 
 
-def beside_neighbour(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
-    """A neighbour takes the cores for 30 s of every minute, times 1.5; a trial takes 4 s, and scatters by 1 %."""
-    values: dict[str, list[np.ndarray]] = {BASE: [], HEAD: []}
-    now_s = random.uniform(0, 60)
-    for _ in range(rounds):
-        for side in random.permutation([BASE, HEAD]).tolist():
-            beside = sum((now_s + tick) % 60 < 30 for tick in np.arange(0, 4, 0.25)) / 16
-            values[side].append(math.log1p(0.5 * beside) + random.normal(0, 0.01, numbers))
-            now_s += 4.0
-    return {side: np.array(of_side) for side, of_side in values.items()}
+def beside_neighbour(scatter: float = 0.01) -> Truth:
+    """A neighbour takes the cores for 30 s of every minute, times 1.5; a trial takes 4 s."""
+
+    def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
+        values, now_s = scattered(scatter)(random, rounds, numbers), random.uniform(0, 60)
+        for number in range(rounds):
+            for side in random.permutation([BASE, HEAD]).tolist():
+                beside = sum((now_s + tick) % 60 < 30 for tick in np.arange(0, 4, 0.25)) / 16
+                values[side][number] += math.log1p(0.5 * beside)
+                now_s += 4.0
+        return values
+
+    return draw
 
 
-def first_is_slower(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
-    """The first process of a round takes 5 % longer; trials scatter by 1 %."""
-    head_first = random.integers(0, 2, (rounds, 1))
-    late = {BASE: 1 - head_first, HEAD: head_first}
-    return {side: late[side] * 0.05 + random.normal(0, 0.01, (rounds, numbers)) for side in late}
+def first_is_slower(scatter: float = 0.01) -> Truth:
+    """The first process of a round takes 5 % longer."""
+
+    def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
+        values, head_first = scattered(scatter)(random, rounds, numbers), random.integers(0, 2, (rounds, 1))
+        late = {BASE: 1 - head_first, HEAD: head_first}
+        return {side: of + late[side] * 0.05 for side, of in values.items()}
+
+    return draw
 
 
-def with_stalls(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
-    """One of ten trials takes twice as long; trials scatter by 1 %."""
-    return {
-        side: (random.random((rounds, 1)) < 0.1) * math.log(2) + random.normal(0, 0.01, (rounds, numbers))
-        for side in (BASE, HEAD)
-    }
+def with_stalls(scatter: float = 0.01) -> Truth:
+    """One of ten trials takes twice as long."""
+
+    def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
+        values = scattered(scatter)(random, rounds, numbers)
+        return {side: of + (random.random((rounds, 1)) < 0.1) * math.log(2) for side, of in values.items()}
+
+    return draw
+
+
+@cache
+def _trace() -> np.ndarray:
+    """The logarithms of the recorded trials, each program's about their mean."""
+    logarithms = np.log(np.loadtxt(RECORDED, delimiter=",", skiprows=1))
+    return np.asarray(logarithms - logarithms.mean(axis=0))
+
+
+def recorded(truth: Truth) -> Truth:
+    """A truth beside real trials: consecutive trials of `record`, each round a pair in drawn order."""
+
+    def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
+        trace = _trace()
+        start, columns = random.integers(len(trace)), random.permutation(trace.shape[1])[:numbers]
+        taken = trace[(start + np.arange(2 * rounds)) % len(trace)][:, columns]
+        pairs, turned = taken.reshape(rounds, 2, -1), random.integers(0, 2, (rounds, 1)) > 0
+        noise = {BASE: np.where(turned, pairs[:, 1], pairs[:, 0]), HEAD: np.where(turned, pairs[:, 0], pairs[:, 1])}
+        return {side: of + noise[side] for side, of in truth(random, rounds, numbers).items()}
+
+    return draw
 
 
 TRUTHS: Mapping[str, Truth] = {
@@ -100,9 +131,16 @@ TRUTHS: Mapping[str, Truth] = {
     "trials scatter by 10 %": scattered(0.10),
     "half of the processes 10 % slower": with_modes(0.1),
     "half of the processes 30 % slower": with_modes(0.3),
-    "a neighbour for 30 s of every minute, times 1.5": beside_neighbour,
-    "the first of a round 5 % slower": first_is_slower,
-    "one of ten trials takes twice as long": with_stalls,
+    "a neighbour for 30 s of every minute, times 1.5": beside_neighbour(),
+    "the first of a round 5 % slower": first_is_slower(),
+    "one of ten trials takes twice as long": with_stalls(),
+}
+OF_TRACES: Mapping[str, Truth] = {
+    "recorded trials": recorded(scattered(0.0)),
+    "recorded trials, half of the processes 10 % slower": recorded(with_modes(0.1, 0.0)),
+    "recorded trials, a neighbour for 30 s of every minute": recorded(beside_neighbour(0.0)),
+    "recorded trials, the first of a round 5 % slower": recorded(first_is_slower(0.0)),
+    "recorded trials, one of ten takes twice as long": recorded(with_stalls(0.0)),
 }
 
 
@@ -182,11 +220,12 @@ RULES: Mapping[str, Callable[[Trials, Random], bool]] = {
 
 def rows() -> Iterator[Row]:
     """Every row, in the order of docs/certainty-figures.md."""
-    for name, truth in TRUTHS.items():
-        for numbers in (1, 20):
-            of = f"{numbers} number{'s' * (numbers > 1)}; {name}"
-            yield Row(f"equal sides, {of}: red", 0.05, red(truth, numbers))
-            yield Row(f"a true ratio at the limit, {of}: red", 0.05, red(truth, numbers, LIMIT))
+    every = [(name, truth, numbers) for name, truth in TRUTHS.items() for numbers in (1, 20)]
+    every += [(name, truth, numbers) for name, truth in OF_TRACES.items() for numbers in (1, 3)]
+    for name, truth, numbers in every:
+        of = f"{numbers} number{'s' * (numbers > 1)}; {name}"
+        yield Row(f"equal sides, {of}: red", 0.05, red(truth, numbers))
+        yield Row(f"a true ratio at the limit, {of}: red", 0.05, red(truth, numbers, LIMIT))
 
 
 def faults() -> Iterator[Fault]:
@@ -205,8 +244,8 @@ def _each_alone(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision
 def table(draws: int) -> None:
     """Print, by rule, the share of calls of equal sides that are red, then of those that find a slower side."""
     print("share of calls that are red, in %, by rule: " + ", ".join(RULES))
-    for name, truth in TRUTHS.items():
-        for slower, numbers in ((1.0, 1), (1.0, 20), (1.03, 1), (1.10, 1), (1.2, 1)):
+    for name, truth in {**TRUTHS, **OF_TRACES}.items():
+        for slower, numbers in ((1.0, 1), (1.0, 20 if name in TRUTHS else 3), (1.03, 1), (1.10, 1), (1.2, 1)):
             random, counts = np.random.default_rng(11), dict.fromkeys(RULES, 0)
             for _ in range(draws):
                 values = truth(random, LOOKS[-1], numbers)
@@ -221,6 +260,14 @@ def main(draws: int) -> int:
     """Print the table of rules, then claimed against found. Returns 1 where a bound breaks, or no fault breaks it."""
     table(max(20, draws // 5))
     return min(1, broken(rows(), faults(), draws, _FAULT_DRAWS))
+
+
+def record(path: Path, trials: int) -> None:
+    """Write the seconds of so many consecutive trials of each program, each in a process of its own."""
+    lines = [",".join(PROGRAMS)]
+    for _ in range(trials):
+        lines.append(",".join(f"{trial(program):.6g}" for program in PROGRAMS.values()))
+    path.write_text("\n".join(lines) + "\n")
 
 
 _BENCH = """

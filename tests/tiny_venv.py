@@ -69,7 +69,7 @@ def tiny_checkout(root: Path, odd: str = "") -> tuple[Checkout, Settings]:
 def add_tiny(root: Path, images: Path, name: str, version: str = "1.0", more: Sequence[Path] = ()) -> None:
     """An environment with a version of the package; root / "cache" holds all of it. more: further files of its lock."""
     lock = ""
-    for file in (_pip(), _tiny(root, version), *more):
+    for file in (_pip(), tiny_wheel(root, version), *more):
         add_to_cache(root / "cache", file)
         package, release = file.name.removesuffix(".tar.gz").split("-")[:2]
         lock += f"{package}=={release} --hash=sha256:{sha256_of(file)}\n"
@@ -84,7 +84,8 @@ def _pip() -> Path:
     return found or missing("a Python without ensurepip")
 
 
-def _tiny(root: Path, version: str) -> Path:
+def tiny_wheel(root: Path, version: str) -> Path:
+    """A wheel of the package in a folder."""
     path = root / f"tiny-{version}-py3-none-any.whl"
     inside = f"tiny-{version}.dist-info"
     about = "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -25,6 +25,7 @@ STARTED_BY = {
     "claims_table": "plan/test_decidable",
     "crash_points": "results/test_crash_points",
     "gpu": "benchmarks/test_gpu_dry",
+    "known_regressions": "extras/ab/test_known_regressions",
     "left_states": "results/test_left_states",
     "mutations": "results/test_received_run",
     "native_code": "engine/test_native_code",
