@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,8 @@ def rows(run: RunDirectory) -> Rows:
 
 
 def started(root: Path, count: int = 1) -> bool:
-    """Whether so many trials are being written on nodes."""
-    return len(list(root.glob("results/*/trials/.partial-*/samples.csv"))) >= count
+    """Whether so many trials are being written on nodes. A folder may be renamed meanwhile: Path.glob would raise."""
+    return len(glob(f"{root}/results/*/trials/.partial-*/samples.csv")) >= count  # noqa: PTH207
 
 
 def node_of(slurm: SlurmCluster, state: str = "RUNNING") -> str:
