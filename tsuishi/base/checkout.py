@@ -94,10 +94,14 @@ def git(root: Path, *arguments: str) -> bytes:
     return git_in(root, *arguments)
 
 
+def own_variables() -> dict[str, str]:
+    """The variables of this process, without those by which a hook of git names its repository."""
+    return {name: value for name, value in os.environ.items() if not _OF_OTHERS.match(name)}
+
+
 def git_in(root: Path, *arguments: str, **variables: str) -> bytes:
     """The output of git in a folder, of whatever repository. Raises NoRepository where git fails."""
-    ours = {name: value for name, value in os.environ.items() if not _OF_OTHERS.match(name)}
-    command, english = ["git", "-C", str(root), *arguments], {**ours, **variables, "LC_ALL": "C"}
+    command, english = ["git", "-C", str(root), *arguments], {**own_variables(), **variables, "LC_ALL": "C"}
     try:
         result = subprocess.run(command, capture_output=True, check=False, env=english)
     except OSError:

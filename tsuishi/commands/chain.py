@@ -10,10 +10,11 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from invoke.config import Config
@@ -26,7 +27,7 @@ from invoke.tasks import Call
 from tsuishi.base import home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EXIT_INTERRUPTED, EXIT_NOTHING_CHECKED, EngineLost, UserError
-from tsuishi.base.option_table import options_of
+from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
 from tsuishi.base.typed import as_typed
@@ -66,6 +67,26 @@ class Chain:
     def only_plans(self) -> bool:
         """Whether the chain only prints its plan (--plan)."""
         return self.options.has("plan")
+
+    def main_job(
+        self,
+        checkout: Checkout,
+        task: str,
+        options: Mapping[str, Any],
+        *,
+        but: Collection[str] = (),
+        configured: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "Chain":
+        """The main job of a task in a tree of its own: with the options of this chain, and these where it has none.
+
+        but: options that mean something else to the task. configured: keys of invoke.yaml that this job has instead.
+        """
+        rows = {row.parameter for row in options_of(MAIN_JOB)}.difference(but)
+        given = {name: value for name, value in self.options.given.items() if name in rows}
+        settings = {**self.configured, **configured}
+        made = Chain(MAIN_JOB, Options({**options, **given}), settings, self.variables, checkout=checkout)
+        made.session = replace(made.session, task=task)
+        return made
 
     def end_with(self, code: int) -> None:
         """Let the chain end with this exit code, unless it has a larger exit code already."""

@@ -223,7 +223,7 @@ class Rounds:
 
     def _whole_looks(self) -> Iterator[tuple[int, Sequence[PlannedQuestion], bool]]:
         """The further looks at all cases of the open suite, as long as there is time for all of them."""
-        for look in LOOKS[1 : LOOKS.index(LAST_LOOK) + 1]:
+        for look in (each for each in LOOKS[1:] if each <= LAST_LOOK):
             suite = self._call.open_suite()
             cells = {cell for cell, trial in self._first.items() if trial.case.suite == suite}
             questions = [question for question in self.asked if cells.intersection(question.cells)]

@@ -18,13 +18,15 @@ _LONGEST_LABEL = 200
 class FoundNumbers:
     """What the first run of each side gave. compared: what both gave. only: names of one side, by the side's name.
 
-    others: names of numbers that both print, and that are neither times nor rates.
+    others: names of numbers that both print, and that are neither times nor rates. by_launcher: whether the launcher
+    prints what is compared.
     """
 
     compared: tuple[Proposal, ...]
     only: dict[str, tuple[str, ...]]
     others: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    by_launcher: bool = False
 
 
 def found_numbers(outputs: dict[str, tuple[bytes, float]], taken: Iterable[str], *, of_file: bool) -> FoundNumbers:
@@ -51,9 +53,10 @@ def found_numbers(outputs: dict[str, tuple[bytes, float]], taken: Iterable[str],
         for side, of_side in matches.items()
     }
     others = tuple(each.label for each in both if not is_speed(each.unit))
-    if not compared and not any(only.values()):
+    is_whole = not compared and not any(only.values())
+    if is_whole:
         compared = (_of_line(WALL, digest(WALL), 0),)
-    return FoundNumbers(compared, only, others, tuple(doubts.values()))
+    return FoundNumbers(compared, only, others, tuple(doubts.values()), by_launcher=is_whole)
 
 
 def _as_rate(proposal: Proposal) -> Proposal:
@@ -67,7 +70,8 @@ def _by_name(written: dict[str, dict[str, str]]) -> FoundNumbers:
     first, *rest = written.values()
     both = [name for name in first if all(name in other for other in rest)]
     only = {side: tuple(label for name, label in names.items() if name not in both) for side, names in written.items()}
-    return FoundNumbers(tuple(_of_line(first[name], name, number) for number, name in enumerate(both, 1)), only)
+    compared = tuple(_of_line(first[name], name, number) for number, name in enumerate(both, 1))
+    return FoundNumbers(compared, only, by_launcher=True)
 
 
 def _written(lines: Iterable[str]) -> dict[str, str]:

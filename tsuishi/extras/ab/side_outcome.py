@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,7 @@ from tsuishi.extras.ab.comparison import SOURCE, claim_id
 from tsuishi.extras.scripts.proposals import Proposal
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import TrialRecord
 from tsuishi.specs.quantities import is_unit_of_rate
 from tsuishi.specs.questions import LOOKS
 from tsuishi.specs.source import Source
@@ -127,7 +128,8 @@ def outcome_of(
     run: RunDirectory, source: Source, words: Vocabulary, proposed: Sequence[Proposal], limit: float
 ) -> ComparisonOutcome:
     """The outcome of a run of both sides."""
-    failures = dict.fromkeys(_failures(run))
+    trials = [*last_attempts(run).values()]
+    failures = dict.fromkeys(_failures(run, trials))
     evidence = Evidence([run], (source,), words)
     judged = {
         judgement.claim.id: judgement for judgement in conclude(evidence).judgements if judgement.source == SOURCE
@@ -141,17 +143,21 @@ def outcome_of(
             unclear.append(f"{proposal.label}: undecided: some trial gave 0, which has no ratio: print more digits")
         elif not failures:
             failures[f"{proposal.label}: no trials of both sides"] = None
-    took_s = [trial.duration_s for trial in last_attempts(run).values() if trial.duration_s]
+    took_s = [trial.duration_s for trial in trials if trial.duration_s]
     return ComparisonOutcome(rows, [*failures], limit, 2 * statistics.fmean(took_s or [0.0]), unclear)
 
 
-def _failures(run: RunDirectory) -> Iterable[str]:
-    """The reasons of trials that failed, each once by side."""
-    for trial in last_attempts(run).values():
+def of_command(why: str) -> str:
+    """Why a trial failed, in words of the user's command: the script is the launcher, of which users know nothing."""
+    return why.replace("the script", "the command", 1)
+
+
+def _failures(run: RunDirectory, trials: Iterable[TrialRecord]) -> Iterator[str]:
+    """The reasons of trials that failed, by side."""
+    for trial in trials:
         if trial.status not in (OK, INTERRUPTED):
             side = run.case(trial.case_record).get("side", trial.environment)
-            why = (trial.reason or "see its log").replace("the script", "the command", 1)
-            yield f"{str(side).upper()}: {trial.status}: {why}"
+            yield f"{str(side).upper()}: {trial.status}: {of_command(trial.reason or 'see its log')}"
 
 
 def _row(proposal: Proposal, judgement: Judgement, evidence: Evidence) -> Row | None:

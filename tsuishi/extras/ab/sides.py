@@ -6,7 +6,6 @@ become a commit of that clone alone.
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from tsuishi.base.checkout import NoRepository, git_in
+from tsuishi.base.checkout import NoRepository, git_in, own_variables
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.files import private_folder, sha256_of
 from tsuishi.specs.environment import known_environments
@@ -26,7 +25,7 @@ _READY = ".ready"
 _LINES = 5
 _NOBODY = {"NAME": "tsuishi", "EMAIL": "tsuishi@localhost", "DATE": "2000-01-01T00:00:00Z"}
 _VENV, _FILES = "venv", "files"
-_OURS = re.compile("TSUISHI_|INVOKE_TSUISHI_")
+_OURS = ("TSUISHI_", "INVOKE_TSUISHI_")
 # Without Git LFS, which would fetch files, and write into the user's repository.
 _AS_STORED = tuple(
     word for key in ("smudge=", "clean=", "process=", "required=false") for word in ("-c", f"filter.lfs.{key}")
@@ -150,11 +149,7 @@ def _run(command: Sequence[str], folder: Path, variables: Mapping[str, str], why
 
 def variables_of_user() -> dict[str, str]:
     """The variables of the call, without ours, and without those of a hook of git, which name the user's repository."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not _OURS.match(name) and (not name.startswith("GIT_") or name.startswith("GIT_CONFIG"))
-    }
+    return {name: value for name, value in own_variables().items() if not name.startswith(_OURS)}
 
 
 def why_shared(here: Path) -> Iterator[str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from tsuishi.base import exclusion, files, home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EXIT_VERDICT, UserError
-from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
 from tsuishi.base.units import counted, duration
 from tsuishi.commands import build, run_suite
@@ -22,14 +21,13 @@ from tsuishi.commands.options import Options
 from tsuishi.extras.ab import outcome_files
 from tsuishi.extras.ab.comparison import SOURCE, SUITE_NAME, Comparison
 from tsuishi.extras.ab.numbers import FoundNumbers, found_numbers, renamed
-from tsuishi.extras.ab.side_outcome import ComparisonOutcome, outcome_of
+from tsuishi.extras.ab.side_outcome import ComparisonOutcome, of_command, outcome_of
 from tsuishi.extras.ab.sides import NAMES, Side, made, sides_of, variables_of_user, why_shared
-from tsuishi.extras.scripts.try_script import built_for, output_of_script
+from tsuishi.extras.scripts.try_script import ScriptFailed, built_for, output_of_script
 from tsuishi.machine.interpreters import real_executable
 from tsuishi.plan.planning import TooShort
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import open_run
-from tsuishi.specs.experiment import Experiment
 from tsuishi.specs.questions import LOOKS
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import vocabulary
@@ -118,28 +116,26 @@ def _name(sides: Sequence[Side], command: Sequence[str], here: Path) -> str:
 
 
 def _tree(folder: Path, ours: Checkout) -> Checkout:
-    """A tree of its own, whose only source will be the claims of the comparison."""
+    """A tree of its own, whose only source will be the claims of the comparison, without those of an earlier call."""
     folder.mkdir(exist_ok=True)
     write_tree(folder, ours)
     made_tree = Checkout(folder)
     shutil.rmtree(made_tree.published, ignore_errors=True)
     made_tree.published.mkdir(parents=True)
+    (made_tree.suites / f"{SUITE_NAME}.toml").unlink(missing_ok=True)
     return made_tree
 
 
 def _main_job(chain: Chain, inner: Checkout, sides: Sequence[Side]) -> Chain:
     """The main job of the comparison, in its own tree. The commands are the user's own, so nothing confines them."""
-    rows = {row.parameter for row in options_of(MAIN_JOB)}
-    given = {name: value for name, value in chain.options.given.items() if name in rows and name != "out"}
     environments = [side.environment for side in sides if side.environment]
     engine = "venv" if environments else _HOST
-    options = {"env": ",".join(environments) or _HOST, "suite": SUITE_NAME, "name": _TASK, "engine": engine, **given}
-    configured = {**chain.configured, "sandbox": False}
-    sub = Chain(MAIN_JOB, Options(options), configured, chain.variables, checkout=inner)
+    options = {"env": ",".join(environments) or _HOST, "suite": SUITE_NAME, "name": _TASK, "engine": engine}
+    sub = chain.main_job(inner, _TASK, options, but=("out",), configured={"sandbox": False})
     if sub.session.clock.within_s is None:
         raise UserError("--within none: every number may need any time: give the longest, as --within 2h")
     choice = replace(sub.session.choice, most_trials=LOOKS[-1])
-    sub.session = replace(sub.session, task=_TASK, choice=choice, with_report=False)
+    sub.session = replace(sub.session, choice=choice, with_report=False)
     return sub
 
 
@@ -153,10 +149,8 @@ def _tried(session: Session, compared: Comparison, private: Path) -> tuple[Found
         there = ready[side.environment or _HOST]
         try:
             outputs[name] = output_of_script(session, there, of_side, compared.folder, None, timeout_s)
-        except UserError as error:
-            why = str(error).removeprefix(f"{Path(of_side.script).name} in {there.environment.name}: ")
-            why = why.removesuffix("; nothing is written").replace("the script", "the command", 1)
-            raise _SideFailed(f"{name.upper()}, {side.title}: {why}") from None
+        except ScriptFailed as failed:
+            raise _SideFailed(f"{name.upper()}, {side.title}: {of_command(failed.why)}") from None
     words = session.words
     found = found_numbers(outputs, {*words.quantities, *words.axes}, of_file=bool(compared.numbers))
     _say_numbers(session, found)
@@ -187,8 +181,7 @@ def _measured(sub: Chain, compared: Comparison, private: Path, found: FoundNumbe
     ]
     if not proposed:
         return ComparisonOutcome((), missing, compared.limit, pair_s)
-    own = bool(compared.numbers) or all(each.metric == "ab_0_s" for each in proposed)
-    experiment: Experiment = compared.experiment(private, lines=own)
+    experiment = compared.experiment(private, lines=found.by_launcher)
     suite = inner.suites / f"{SUITE_NAME}.toml"
     suite.write_text(compared.suite(experiment, proposed, _timeout_s(session), pair_s / 2), encoding="utf-8")
     (inner.published / f"{SOURCE}.toml").write_text(compared.source(proposed), encoding="utf-8")

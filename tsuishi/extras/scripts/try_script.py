@@ -32,6 +32,14 @@ _MOST_FILES = 300
 _WORKLOADS = "workloads"
 
 
+class ScriptFailed(UserError):
+    """The script failed in an environment. `why`: the reason alone."""
+
+    def __init__(self, name: str, environment: str, why: str, remedy: str) -> None:
+        super().__init__(f"{name} in {environment}: {why}{remedy}; nothing is written")
+        self.why = why
+
+
 def try_script(chain: Chain, given: str) -> None:
     """Run the script or notebook at that path in the only environment of --env, and write suites/<its name>.toml.
 
@@ -102,7 +110,7 @@ def built_for(session: Session) -> dict[str, Ready]:
 def output_of_script(
     session: Session, ready: Ready, experiment: Experiment, folder: Path, beside: Path | None, timeout_s: float
 ) -> tuple[bytes, float]:
-    """What the script prints, of a long output its beginning and end, and its seconds. Raises UserError where it fails.
+    """What the script prints, of a long output its beginning and end, and its seconds. Raises ScriptFailed.
 
     folder: that of its files, as suites/ will have them. beside: the folder that they come from, where a missing module
     may lie; None: nothing is said of that.
@@ -129,8 +137,8 @@ def output_of_script(
         session.screen.say(open_to_it)
     wall_s, why_not = _ask(session, ready, order, timeout_s, keep)
     if why_not:
-        why_not += lacking(why_not, beside, ready.environment) if beside else ""
-        raise UserError(f"{Path(experiment.script).name} in {ready.environment.name}: {why_not}; nothing is written")
+        remedy = lacking(why_not, beside, ready.environment) if beside else ""
+        raise ScriptFailed(Path(experiment.script).name, ready.environment.name, why_not, remedy)
     return bytes(output + tail), wall_s
 
 

@@ -14,12 +14,10 @@ from packaging.version import InvalidVersion, Version
 from tsuishi.base import exclusion, home
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.base.option_table import MAIN_JOB, options_of
 from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, report_runs, run_suite
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.executors import executor_of
-from tsuishi.commands.options import Options
 from tsuishi.extras.tables import checked, written
 from tsuishi.extras.tables.adopting import adopted, questions_about
 from tsuishi.extras.tables.adoption import Adoption
@@ -183,14 +181,9 @@ def reported_run(sub: Chain) -> RunDirectory | None:
 
 
 def main_job(chain: Chain, found: Found, inner: Checkout, options: Mapping[str, str], task: str) -> Chain:
-    """The main job of a task in its own folder: with the options of the chain, and these where the chain has none."""
-    rows = {row.parameter for row in options_of(MAIN_JOB)} - {"env"}
-    given = {name: value for name, value in chain.options.given.items() if name in rows}
+    """The main job of a task in its own folder, on the accelerator of the number."""
     accelerator = found.session.choice.accelerator
-    all_given = Options({"accelerator": accelerator, **options, **given})
-    sub = Chain(MAIN_JOB, all_given, chain.configured, chain.variables, checkout=inner)
-    sub.session = replace(sub.session, task=task)
-    return sub
+    return chain.main_job(inner, task, {"accelerator": accelerator, **options}, but=("env",))
 
 
 def _leave_out_others(adoption: Adoption, number: CheckableNumber) -> None:
