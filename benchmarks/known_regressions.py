@@ -6,9 +6,6 @@ its seconds, and its lines. The exit code is 1 where a regression was not found,
 """
 
 import argparse
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.called_versions import compare
+from tests.extras.ab.repository import Repository
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class Reported(NamedTuple):
@@ -106,29 +103,19 @@ def _is_found(code: int, printed: str) -> bool:
     return code == EXIT_VERDICT and ": slower: " in printed
 
 
-def _call(repository: Path, each: Reported, releases: tuple[str, str]) -> tuple[int, str]:
+def _call(folder: Path, each: Reported, releases: tuple[str, str]) -> tuple[int, str]:
     """The exit code of a call on two commits that pin two releases, and what it printed."""
-    repository.mkdir()
-    git = [str(shutil.which("git")), "-C", str(repository), "-c", "user.name=A", "-c", "user.email=a@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
+    repository = Repository(folder)
     for release in releases:
-        (repository / "requirements.txt").write_text(f"{each.package}=={release}\n{each.more}\n")
-        (repository / "bench.py").write_text(_TIMED + each.text)
-        subprocess.run([*git, "add", "--all"], check=True)
-        subprocess.run([*git, "commit", "-qm", release], check=True)
+        pinned = f"{each.package}=={release}\n{each.more}\n"
+        repository.commit(requirements__txt=pinned, bench__py=_TIMED + each.text)
     tools = "pip install -q setuptools wheel && " if each.options else ""
     setup = f"{tools}pip install -q {each.options} -r requirements.txt"
-    command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), "ab", "HEAD~1", "HEAD", "--setup", setup]
-    given = {**os.environ, "XDG_DATA_HOME": str(repository.with_suffix(".data"))}
+    print(f"{each.package} {' -> '.join(releases)} {each.issue}:", flush=True)
     begin = time.monotonic()
-    typed = [*command, "--within", "3m", "--host-python", sys.executable, "--", "python", "bench.py"]
-    ended = subprocess.run(typed, cwd=repository, env=given, capture_output=True, text=True, check=False)
-    print(
-        f"{each.package} {' -> '.join(releases)} {each.issue}: {ended.returncode} in {time.monotonic() - begin:.0f} s"
-    )
-    shown = [line for line in ended.stdout.splitlines() if " beside " in line and " run " not in line]
-    print(*(f"    {line}" for line in shown or (ended.stdout + ended.stderr).splitlines()[-4:]), sep="\n", flush=True)
-    return ended.returncode, ended.stdout
+    called = compare(repository, ("HEAD~1", "HEAD", "--setup", setup, "--within", "3m"), ("python", "bench.py"))
+    print(f"    exit code {called[0]}, {time.monotonic() - begin:.0f} s", flush=True)
+    return called
 
 
 if __name__ == "__main__":

@@ -15,9 +15,6 @@ cores for 30 s of every minute.
 
 import json
 import math
-import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,8 +26,10 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.bounds import Fault, Row, broken
+from benchmarks.called_versions import compare
 from benchmarks.equal_programs import PROGRAMS, neighbour, trial
 from benchmarks.known_truths import Draw, Random
+from tests.extras.ab.repository import Repository
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Region, Round
@@ -290,7 +289,11 @@ def main_of_calls(calls: int, cores: int) -> int:
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, neighbour(cores):
         for number in range(calls):
-            codes.append(_call(Path(folder), number))
+            # A repository of its own, so that no call is another look.
+            repository = Repository(Path(folder, str(number)))
+            repository.commit(bench__py=_BENCH.format(programs=PROGRAMS))
+            code, _ = compare(repository, ("HEAD", "HEAD", "--within", "2m"), (sys.executable, "bench.py"))
+            codes.append(code)
             print(f"{number + 1}: exit code {codes[-1]}, {time.monotonic() - begin:.0f} s", flush=True)
     wrong = sum(code == EXIT_VERDICT for code in codes)
     interval = stats.binomtest(wrong, calls).proportion_ci()
@@ -298,21 +301,3 @@ def main_of_calls(calls: int, cores: int) -> int:
     percent = f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
     print(f"{wrong} of {calls} calls are red ({percent}); by exit code: {counts}")
     return int(interval.low > 0.05 or not {*codes} <= {0, EXIT_VERDICT, EXIT_NOTHING_CHECKED})
-
-
-def _call(folder: Path, number: int) -> int:
-    """The exit code of a call in a repository of its own, so that no call is another look."""
-    repository = folder / f"repository-{number}"
-    repository.mkdir()
-    (repository / "bench.py").write_text(_BENCH.format(programs=PROGRAMS))
-    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-    git = [str(shutil.which("git")), "-C", str(repository)]
-    for words in (("init", "-q"), ("add", "--all"), (*who, "commit", "-qm", "only")):
-        subprocess.run([*git, *words], check=True)
-    root = Path(__file__).resolve().parent.parent
-    given = {**os.environ, "XDG_DATA_HOME": str(folder / "data"), "INVOKE_TSUISHI_HOST_PYTHON": sys.executable}
-    command = [sys.executable, "-m", "invoke", "--search-root", str(root), "ab", "HEAD", "HEAD", "--within", "2m"]
-    typed = [*command, "--", sys.executable, "bench.py"]
-    ended = subprocess.run(typed, cwd=repository, env=given, stdout=subprocess.PIPE, text=True, check=False)
-    print(*(line for line in ended.stdout.splitlines() if " beside " in line and "run " not in line), sep="\n")
-    return ended.returncode

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.commands.test_tasks import checkout
+from tests.extras.ab.repository import Repository
 from tests.tiny_venv import PYTHONS, add_tiny
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_USER_ERROR, EXIT_VERDICT
 
@@ -23,32 +24,6 @@ print("step time: %.3f ms" % ((time.perf_counter() - begin) * 1e3))
 print("arguments:", sys.argv[1:])
 """
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-class Repository:
-    """A repository of a user."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.mkdir(exist_ok=True)
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *words: str) -> str:
-        who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
-        return subprocess.run(
-            ["git", "-C", str(self.path), *who, *words], check=True, capture_output=True, text=True
-        ).stdout
-
-    def commit(self, **files: str) -> None:
-        for name, text in files.items():
-            (self.path / name.replace("__", ".")).write_text(text)
-        self.git("add", "--all")
-        self.git("commit", "-qm", "next")
-
-    def state(self) -> tuple[str, str, str]:
-        """What a call must leave as it was."""
-        counted = self.git("count-objects", "-v")
-        return self.git("status", "--porcelain", "--ignored"), counted, self.git("worktree", "list")
 
 
 @pytest.fixture
@@ -83,6 +58,11 @@ def call(root: Path, repository: Repository, tmp_path: Path) -> Call:
         )
 
     return called
+
+
+def writing(number: dict[str, object]) -> str:
+    """A program that writes the number into out.json, as hyperfine does."""
+    return f'import json\njson.dump({{"results": [{number!r}]}}, open("out.json", "w"))\n'
 
 
 def outcome(tmp_path: Path, name: str) -> str:
@@ -192,14 +172,12 @@ def test_setup_runs_once_for_a_side_in_a_virtual_environment_of_its_own(
 def test_numbers_are_read_from_the_file_that_the_command_writes_and_never_from_an_older_one(
     repository: Repository, call: Call
 ) -> None:
-    writes = 'import json\nresults = [{"command": "sort", "mean": 0.5, "median": %s}]\n'
-    saves = 'json.dump({"results": results}, open("out.json", "w"))\n'
-    repository.commit(bench__py=writes % 0.25 + saves)
-    repository.commit(bench__py=writes % 0.5 + saves)
+    for median in (0.25, 0.5):
+        repository.commit(bench__py=writing({"command": "sort", "mean": 0.5, "median": median}))
     result = call("main~1", "main", "--numbers", "out.json")
     assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
     assert "sort: slower: at least 1." in result.stdout
-    repository.commit(bench__py=writes % 0.5)
+    repository.commit(bench__py="results = 0.5")
     result = call("main~2", "main", "--numbers", "out.json")
     assert result.returncode == EXIT_VERDICT
     assert "out.json: the command wrote no such file" in result.stdout
@@ -207,10 +185,8 @@ def test_numbers_are_read_from_the_file_that_the_command_writes_and_never_from_a
 
 def test_names_may_be_any_text_and_the_last_line_may_have_no_end(repository: Repository, call: Call) -> None:
     name = 'a "b" {number} | \n <c> 速い' + "x" * 3000
-    writes = f"import json\nresults = [{{'command': {name!r}, 'mean': %s}}]\n"
-    saves = 'json.dump({"results": results}, open("out.json", "w"))\nprint("done", end="")\n'
-    repository.commit(bench__py=writes % 0.25 + saves)
-    repository.commit(bench__py=writes % 0.5 + saves)
+    for mean in (0.25, 0.5):
+        repository.commit(bench__py=writing({"command": name, "mean": mean}) + 'print("done", end="")\n')
     result = call("main~1", "main", "--numbers", "out.json")
     assert result.returncode == EXIT_VERDICT, result.stdout + result.stderr
     assert 'a "b" {number} | ⟨U+000A⟩ <c> 速いxxx' in result.stdout
