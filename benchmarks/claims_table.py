@@ -34,10 +34,7 @@ from tsuishi.plan.lines import minutes
 from tsuishi.plan.outline import environments_in, outline
 from tsuishi.plan.planning import first_answer_s, outline_run
 from tsuishi.plan.session import Session
-from tsuishi.report.parts.wording import worded
-from tsuishi.report.sections.claim_words import bounds_text, what
-from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.claims import Claim
+from tsuishi.specs.case import SUITE
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.source import Source
@@ -161,58 +158,44 @@ def suites_of(source: Source) -> tuple[str, ...]:
 
 def page() -> str:
     """The text of docs/claims.md."""
-    lines = [*INTRODUCTION.strip().splitlines(), ""]
     header = ["card", "driver", "environments", "to fetch", "disk", "first answer after", "claims asked"]
     rows = [header, ["---"] * len(header), *map(from_a_clone, CARDS)]
-    lines += [*(f"| {' | '.join(row)} |" for row in rows), ""]
+    cards = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    lines = [*INTRODUCTION.strip().replace("CARDS", cards).splitlines(), ""]
+    times = [f"{profile}, {time}" for profile in PROFILES for time in TIMES]
+    header = ["claim", "GPUs", *times]
+    lines += [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
     for source in shipped_sources():
         suites = suites_of(source)
-        lines += [f"## {source.name}", ""]
-        times = [f"{profile}, {time}" for profile in PROFILES for time in TIMES]
-        header = ["claim", "judged on", "protocol", "GPUs", *times]
-        lines += [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
         for claim in source.claims:
             gpus = gpus_of(claim)
             plans = [Plan(gpus, profile, time, suites) for profile in PROFILES for time in TIMES]
             words = [WORDS_OF[takes(plan)[source.name, claim.id]] for plan in plans]
-            cells = [f"({claim.id}) {claim.text['en']}", _judged_on(claim), _protocols(claim), str(gpus), *words]
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
+            lines.append(f"| {' | '.join([f'{source.name} {claim.id}', str(gpus), *words])} |")
+    lines.append("")
     return "\n".join(lines)
 
 
-def _judged_on(claim: Claim) -> str:
-    if claim.untestable:
-        return claim.untestable["en"]
-    with worded(WORDS):
-        return "; ".join(
-            f"{what(check)} ({bounds_text(check.hold)})" if check.hold else what(check) for check in claim.checks
-        )
-
-
-def _protocols(claim: Claim) -> str:
-    return ", ".join(sorted(map(str, claim.named(PROTOCOL)))) or "both"
-
-
 INTRODUCTION = """
-# Every claim, and what decides it
+# Which claims a plan can decide, in which time
 
-`python -m benchmarks.claims_table` writes this page; a test holds it to the suites and sources.
-
-A plan can decide a claim if each of its cells has three trials. A cell is a case, an environment (or a pair of them),
-and a protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other
-columns are a machine with exactly that many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers
-between GPUs), the environments of 2019 and of today already built (for an adopted table also those that its claims
-name), and real data: can `run-suite --profile P --within T` (for an adopted table with its `--suite`) decide the claim?
-"more time": it can be asked, and the time is too short for it beside other questions, or each case has too few trials.
-"needs `full`": this profile has too few of its cases.
-The times of trials are the suites' guesses; a machine that has measured before
-plans by its own times. `invoke run-suite --plan` prints the same for the machine at hand. How your claim compares
-frameworks, or releases and environments of one framework: sources.md, "Checks".
+`./invoke list --sources` prints what each claim says, which values decide it, and which numbers its source printed.
+`run-suite --plan` prints the second table for your machine.
 
 The first ten minutes on a card with nothing built, by the guesses of suites and specs. Downloads are apart from the
 ten minutes. A card that MIG divides is not measured (the plan says so first, with the remedy), and the plan is that of
 a CPU; a desktop's memory is no reason to wait:
+
+CARDS
+
+A plan can decide a claim if each of its cells (a case, an environment or a pair of them, and a protocol) has three
+trials. GPUs: how many NVIDIA GPUs a claim takes at least; 0 where any machine can judge it. The other columns are a
+machine with that many RTX 2080 Ti of 11 GiB, without transfers between GPUs, with the environments of 2019 and of today
+built (for an adopted table also those that its claims name), and with real data: can `run-suite --profile P --within T`
+(for an adopted table with its `--suite`) decide the claim? "more time": it can be asked, and the time is too short for
+it beside other questions, or each case has too few trials. "needs `full`": the profile has too few of its cases. The
+times of trials are the suites' guesses; a machine that has measured before plans by its own times.
+`python -m benchmarks.claims_table` writes this page; a test holds it to the suites and sources.
 """
 
 

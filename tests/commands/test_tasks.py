@@ -313,7 +313,10 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
         "conv2d-gce 2018/2019 V100; K80; SciPy, one CPU 17 3 stated, 1 derived tf.nn.conv2d with multiple GPUs" in lines
     )
     assert "Claims of conv2d-gce" in lines
-    assert "b 1 to 3 GPUs take over 1 s, 4 to 8 GPUs all about 0.7 s. ratio, equal; not stated, but follows" in lines
+    said = (
+        "a One CPU with SciPy is about 3 times as fast as 8 GPUs. [literal only, 8 GPUs] first run: framework, towers,"
+    )
+    assert any(line.startswith(said) for line in lines)  # a claim, what it takes, and the value that decides it
     path = published / "conv2d-gce.toml"
     right = path.read_text()
     for old, new, why in (

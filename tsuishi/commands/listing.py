@@ -1,6 +1,5 @@
 """`invoke list`: environments, suites, runs and sources."""
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +8,11 @@ from tsuishi.base.errors import UserError, leave_out
 from tsuishi.base.units import counted
 from tsuishi.environments.inventory import EnvironmentRow, environment_row, only_glanced_at
 from tsuishi.plan.choice import choose
+from tsuishi.plan.decidable import gpus_of
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.assurance import LISTED, assurance, shortened
+from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import PROFILES, Suite, every_suite
 
@@ -73,6 +74,7 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
 def show_sources(session: Session, whole: bool) -> None:
     """Print published sources, and the claims and the numbers in doubt of each, with `whole` all of them."""
     from tsuishi.commands.doubts import show_doubts
+    from tsuishi.report.sections.claim_words import judged_on
     from tsuishi.specs.source import check_names, read_sources
 
     sources = read_sources(session.checkout.published, session.words, needed=())
@@ -83,9 +85,12 @@ def show_sources(session: Session, whole: bool) -> None:
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:
-        claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
+        by = ", ".join(filter(None, (source.author, source.address)))
+        claims = [(claim.id, _claim_text(claim), judged_on(claim, session.words)) for claim in source.claims]
         if claims:
-            session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+            session.screen.table(
+                f"Claims of {source.name}{by and f' ({by})'}", ("id", "claim", "judged on (region)"), claims
+            )
         show_doubts(session, source.name, source.numbers, source.hardware, whole)
 
 
@@ -97,10 +102,13 @@ def _source_row(source: "Source") -> tuple[object, ...]:
     return source.name, source.date or "unknown", hardware, len(source.flat()), claims, source.title
 
 
-def _how_checked(claim: "Claim") -> str:
-    kinds = Counter(check.kind for check in claim.checks)
-    checks = ", ".join(f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items())
-    return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
+def _claim_text(claim: "Claim") -> str:
+    """What a claim says, and what it takes: protocols, if not both, and NVIDIA GPUs."""
+    gpus = gpus_of(claim)
+    needs = [f"{protocol} only" for protocol in sorted(map(str, claim.named(PROTOCOL)))]
+    needs += [] if claim.stated else ["not stated, but follows"]
+    needs += [counted(gpus, "GPU")] if gpus else []
+    return f"{claim.text['en']} [{', '.join(needs)}]" if needs else claim.text["en"]
 
 
 def run_row(path: Path) -> tuple[str, ...]:

@@ -15,11 +15,13 @@ from tsuishi.report.parts.wording import (
     status_text,
     unit_of,
     vocabulary_in_use,
+    worded,
 )
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import Bounds, Check, Claim
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement
@@ -111,6 +113,15 @@ def what(check: Check) -> str:
         axis = vocabulary_in_use().axis(check.along).called
         compared = t("{compared}, at the smallest {axis} over that at the largest", compared=compared, axis=axis)
     return t("{what}: {compared}", what=quantity, compared=compared)
+
+
+def judged_on(claim: Claim, words: Vocabulary) -> str:
+    """The values that decide a claim, each with its region; why there are none, for a claim that no suite tests."""
+    if claim.untestable:
+        return in_language(claim.untestable)
+    with worded(words):
+        held = [(what(check), bounds_text(check.hold)) for check in claim.checks]
+    return "; ".join(f"{value} ({region})" if region else value for value, region in held)
 
 
 def _sided(cases: str, quantity: str) -> str:
