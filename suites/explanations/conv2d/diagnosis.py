@@ -4,6 +4,8 @@ Every sentence follows from cases measured in its environment, or says that they
 knowledge about frameworks from elsewhere.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.parts.compared_times import SAME
 from tsuishi.report.parts.explanation import Paragraph
@@ -30,14 +32,38 @@ _GONE_WITHOUT_FOLDING = mark("with folding switched off the step is gone")
 
 def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
     """The paragraphs by environment. every: as `observations` has them."""
-    return {name: paragraphs(measured, every) for name, measured in every.items()}
+    texts = {name: _texts(measured, every) for name, measured in every.items()}
+    nowhere = set.intersection(*({*_missing(own)} for own in texts.values())) if texts else set()
+    return {
+        name: [
+            *(Paragraph(topic, text) for topic, text in own.items() if text and not isinstance(text, NotTested)),
+            *_not_tested(each for each in _missing(own) if each in nowhere),
+            *_not_tested(each for each in _missing(own) if each not in nowhere),
+        ]
+        for name, own in texts.items()
+    }
 
 
-def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[Paragraph]:
-    """The diagnosis of an environment. every: the observations by name, of all environments including this."""
+def _missing(texts: Mapping[str, str | NotTested]) -> list[tuple[str, NotTested]]:
+    return [(topic, why) for topic, why in texts.items() if isinstance(why, NotTested)]
+
+
+def _not_tested(missing: Iterable[tuple[str, NotTested]]) -> Iterator[Paragraph]:
+    """A paragraph of the topics that were not tested, by reason. Topics that no environment tested have their own: a
+    page shows once what is the same for all environments."""
+    topics: dict[str, list[str]] = {}
+    for topic, why in missing:
+        topics.setdefault(why, []).append(topic)
+    if topics:
+        reasons = [t("{topic}: {why}.", topic="; ".join(several), why=why) for why, several in topics.items()]
+        yield Paragraph(t("Not tested here"), prose(reasons))
+
+
+def _texts(measured: Observations, every: dict[str, Observations]) -> dict[str, str | NotTested]:
+    """The texts on an environment by topic. every: the observations by name, of all environments including this."""
     step, started = the_step(measured), about_start(measured)
     was_started = not isinstance(started, NotTested)
-    texts = {
+    return {
         t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
         t("The step"): about_step(measured),
         t("The graph that ran"): about_graph(measured),
@@ -55,13 +81,6 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         **(guesses.texts(measured, every) if measured.published else {}),
         t("What this does not explain"): about_the_rest(measured),
     }
-    tested = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
-    topics: dict[str, list[str]] = {}
-    for topic, why in texts.items():
-        if isinstance(why, NotTested):
-            topics.setdefault(why, []).append(topic)
-    missing = [t("{topic}: {why}.", topic="; ".join(several), why=why) for why, several in topics.items()]
-    return [*tested, Paragraph(t("Not tested here"), prose(missing))] if missing else tested
 
 
 def in_short(measured: Observations, step: Step | None) -> str:

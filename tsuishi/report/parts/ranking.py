@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
 
 def of_the_family(trials: int) -> str:
     """The certainty of a statement that the report's family decided."""
-    return t("Certain (of this report's family; {trials} trials)", trials=trials)
+    return t("Certain: at most 5 of 100 reports have an error ({trials} trials)", trials=trials)
 
 
 def compared_alone(trials: int) -> str:

@@ -128,8 +128,8 @@ class AgainstBaseline:
     def _rule(self) -> str:
         rule = t(
             "A case is slower where the whole interval of its time now over its time then lies above {threshold}, and "
-            "not slower where it lies below. All compared cases are one family: of 100 such comparisons in which no "
-            "case is slower than that, at most {percent} name a case.",
+            "not slower where it lies below. All compared cases share one error limit: of 100 such comparisons in "
+            "which no case is slower than that, at most {percent} name a case.",
             threshold=f"{self._baseline.threshold:g}", percent=f"{100 * BASELINE:g}",
         )  # fmt: skip
         apart = t(
@@ -150,7 +150,7 @@ class AgainstBaseline:
             cells = [text_cell(text) for text in (self._case(case_id), column, label(quantity), then, now)]
             rows.append([*cells, Cell(ratio_text(ratio), ratio.value, notes, "number"), word])
         columns = [t("case"), t("environment"), t("quantity"), t("then"), t("now"), t("times as long"), t("verdict")]
-        notes_below = [t("In brackets: the interval that decides, which is the family's.")]
+        notes_below = [t("In brackets: the interval that decides; it is wider than 95 %, for that limit.")]
         return Table(columns, rows, title=t("Every compared case"), folded=True, notes=notes_below, filters=(1, 6))
 
     def _sentence(self, pace: Pace) -> str:

@@ -72,7 +72,7 @@ def _chart(judgements: Sequence[Judgement], topic: str, name: str) -> tuple[Char
     if check.published is not None:
         rows.append(_row(t("published"), check.published, published=True))
     chart = ratios_chart(rows, "", check.hold, check.is_logarithmic)
-    caption = t("{what}. Band: where the claim holds; bars: intervals of the report's family.", what=what(check))
+    caption = t("{what}. Band: where the claim holds; bars: the intervals that decide.", what=what(check))
     return (figures.block(chart, topic, name, caption),)
 
 

@@ -128,11 +128,13 @@ def _explained(explanation: Guarded) -> View:
         "“about as fast” are by intervals of 95 %, each for itself alone: no certain findings."
     )
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
-    for environment, several in paragraphs.items():
-        blocks += [
-            Heading(environment, level=4),
-            *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several),
-        ]
+    first, *others = paragraphs.values()
+    shared = [each for each in first if others and all(each in several for several in others)]
+    shown = {name: [each for each in several if each not in shared] for name, several in paragraphs.items()}
+    for heading, several in (*shown.items(), (t("Each of these environments"), shared)):
+        if several:
+            texts = (Text(paragraph.text, topic=paragraph.topic) for paragraph in several)
+            blocks += [Heading(heading, level=4), *texts]
     rows = [
         {"suite": explanation.suite, "environment": environment, **vars(paragraph)}
         for environment, several in paragraphs.items()

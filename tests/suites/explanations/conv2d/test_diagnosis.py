@@ -9,8 +9,9 @@ import pytest
 from suites.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
 from suites.explanations.conv2d.observations import observations
 from tests.gpu_run import two_gpus
-from tests.report.compared import evidence_of
+from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
+from tsuishi.report.parts.blocks import Heading, Text
 
 # Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
 Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]
@@ -164,6 +165,22 @@ def test_what_is_missing_leaves_the_cause_open(tmp_path: Path) -> None:
     topics, _, _ = text["Not tested here"].partition(": no such case was planned.")
     for topic in ("Folding switched off", "Towers that are not alike", "Input fed in every run", "Where folding stops"):
         assert topic in topics.split("; ")
+
+
+def test_what_no_environment_tested_stands_once_on_the_page(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (3, 4), {}, {"graph_optimizers": "no_folding"})
+    add(run, TORCH, eager, (3, 4), {})
+    made = page_of(evidence_of(run, published=True))
+    texts = [block for section in made.sections for block in section.blocks if isinstance(block, Heading | Text)]
+    start = next(index for index, block in enumerate(texts) if block.text == "What explains it")
+    headings = [block.text for block in texts[start:] if isinstance(block, Heading)][1:4]
+    assert headings == [TF, TORCH, "Each of these environments"]
+    untested = [block.text for block in texts if isinstance(block, Text) and block.topic == "Not tested here"]
+    of_tf, of_torch, of_both = untested
+    assert of_tf == "More images: no such case was planned."
+    assert of_torch.startswith("Folding switched off: no such case was planned. More images: there is no step.")
+    assert of_both.startswith("All graph optimisers switched off; Towers that are not alike; Input fed in every run;")
 
 
 def test_folding_off_on_the_fast_side_alone_is_enough_to_tell(tmp_path: Path) -> None:
