@@ -25,7 +25,7 @@ def test_a_slower_node_ends_with_4_and_leaves_files_for_ci(folder: Path) -> None
     result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--fail-on", "slower:1.05", "--out", "now")
     assert result.returncode == 4, result.stderr
     assert result.stdout.count("\nslower: ") == 3
-    assert "3 slower, 0 not slower, 0 open, 0 without a match" in result.stdout
+    assert "3 slower, 0 not slower, 0 open, 0 lost, 0 without a match" in result.stdout
     assert {"junit.xml", "baseline.md"} <= {path.name for path in (folder / "reports" / "now").iterdir()}
 
 

@@ -34,7 +34,7 @@ class SlowAndFastTowers(Explanation):
 
     @cached_property
     def _diagnosis(self) -> dict[str, list[Paragraph]]:
-        return diagnose(self._observations)
+        return diagnose(self._observations, self.level)
 
     @cached_property
     def _observations(self) -> dict[str, Observations]:

@@ -4,10 +4,12 @@ Every sentence follows from cases measured in its environment, or says that they
 knowledge about frameworks from elsewhere.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.parts.compared_times import SAME
+from tsuishi.estimates.intervals import CONFIDENCE
+from tsuishi.report.parts.compared_times import SAME, how_sure
 from tsuishi.report.parts.explanation import Paragraph
 
 from . import equal_terms, guesses, interventions
@@ -15,8 +17,11 @@ from .edge import about_edge, about_more_images
 from .first_run import about_first_run, about_start
 from .observations import NotTested, Observations, amounts, towers
 from .steps import (
+    ALONE,
+    Deciding,
     Step,
     about_step,
+    deciding,
     folded,
     folded_only_above,
     gone_without_folding,
@@ -30,9 +35,11 @@ _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side 
 _GONE_WITHOUT_FOLDING = mark("with folding switched off the step is gone")
 
 
-def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
-    """The paragraphs by environment. every: as `observations` has them."""
-    texts = {name: _texts(measured, every) for name, measured in every.items()}
+def diagnose(
+    every: dict[str, Observations], level: Callable[[str], float] = lambda _: 1 - CONFIDENCE
+) -> dict[str, list[Paragraph]]:
+    """The paragraphs by environment. every: as `observations` has them. level: of an environment, see `deciding`."""
+    texts = {name: _texts(measured, every, level(name)) for name, measured in every.items()}
     nowhere = set.intersection(*({*_missing(own)} for own in texts.values())) if texts else set()
     return {
         name: [
@@ -59,12 +66,12 @@ def _not_tested(missing: Iterable[tuple[str, NotTested]]) -> Iterator[Paragraph]
         yield Paragraph(t("Not tested here"), prose(reasons))
 
 
-def _texts(measured: Observations, every: dict[str, Observations]) -> dict[str, str | NotTested]:
+def _texts(measured: Observations, every: dict[str, Observations], level: float) -> dict[str, str | NotTested]:
     """The texts on an environment by topic. every: the observations by name, of all environments including this."""
     step, started = the_step(measured), about_start(measured)
     was_started = not isinstance(started, NotTested)
     return {
-        t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
+        t("In short"): prose([in_short(measured, step, level), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
         t("The step"): about_step(measured),
         t("The graph that ran"): about_graph(measured),
         t("Folding switched off"): interventions.folding_off(measured, step),
@@ -83,7 +90,7 @@ def _texts(measured: Observations, every: dict[str, Observations]) -> dict[str, 
     }
 
 
-def in_short(measured: Observations, step: Step | None) -> str:
+def in_short(measured: Observations, step: Step | None, level: float) -> str:
     if len(measured.by_towers("first_run_s")) < 2:
         if measured.published:
             return t(
@@ -93,9 +100,11 @@ def in_short(measured: Observations, step: Step | None) -> str:
         return t("Fewer than two numbers of towers were measured with constants: there is nothing to explain yet.")
     if step is None:
         return _without_step(measured)
-    gone = gone_without_folding(measured, step)
-    in_vain = _in_vain(measured) if is_folding(measured, step, gone) else ""
-    return prose([_where(measured, step), cause(measured, step, gone), in_vain])
+    decided = deciding(measured, step, level)
+    slow, fast = (measured.timed(step.quantity, first=decided.look, devices=of) for of in (step.below, step.above))
+    step = replace(step, sure=how_sure(slow, fast, decided.confidence))
+    in_vain = _in_vain(measured) if is_folding(measured, step) else ""
+    return prose([_where(measured, step), cause(measured, step, decided), in_vain])
 
 
 def _where(measured: Observations, step: Step) -> str:
@@ -112,23 +121,28 @@ def _where(measured: Observations, step: Step) -> str:
     return t("Later runs become faster {step}. First runs: {seconds}.", step=step, seconds=seconds)
 
 
-def is_folding(measured: Observations, step: Step, gone: bool | None) -> bool:
-    """Whether the step comes from constant folding and from nothing else. gone: see gone_without_folding."""
-    return bool(folded_only_above(measured, step) and gone)
+def is_folding(measured: Observations, step: Step, decided: Deciding = ALONE) -> bool:
+    """Whether the step comes from constant folding and from nothing else."""
+    return bool(folded_only_above(measured, step) and gone_without_folding(measured, step, decided))
 
 
-def cause(measured: Observations, step: Step, gone: bool | None) -> str:
+def cause(measured: Observations, step: Step, decided: Deciding) -> str:
     """Whether the step comes from constant folding: then two statements have to be true."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
     reasons = {
         t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
-        t(_GONE_WITHOUT_FOLDING): gone,
+        t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step, decided),
     }
     if all(reasons.values()):
         return t(
             "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
             "with folding switched off the step is gone."
+        )
+    if is_folding(measured, step):
+        return t(
+            "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
+            "and with folding switched off the step is gone, by an interval of 95 % for itself alone."
         )
     if False in reasons.values():
         wrong = in_words(reason for reason, holds in reasons.items() if holds is False)

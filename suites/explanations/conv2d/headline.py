@@ -6,39 +6,39 @@ from typing import Any
 from tsuishi.base.language import t
 from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
-from tsuishi.specs.questions import look_at
 
 from .diagnosis import cause, is_folding
 from .observations import Observations
-from .steps import QUANTITIES, Step, gone_without_folding, the_step
+from .steps import Step, deciding, the_step
 
 
 def headline(measured: Observations, level: float) -> Headline | None:
     """The step as a headline; None without a step.
 
-    level: of all steps among which it was chosen, together (Bonferroni).
+    level: as `deciding` takes it.
     """
     step = the_step(measured)
     if step is None:
         return None
-    sides = [measured.timed(step.quantity, devices=count) for count in (step.below, step.above)]
-    look = look_at(min((side.term.trials for side in sides if side and side.term), default=0))
+    decided = deciding(measured, step, level)
+    confidence, look = decided
     slow, fast = (measured.timed(step.quantity, first=look, devices=count) for count in (step.below, step.above))
-    several = sum(max(0, len(measured.by_towers(quantity)) - 1) for quantity in QUANTITIES)
-    confidence = 1 - level / max(1, several)
     interval = slow.over(fast).interval(confidence) if slow and fast else None
     sure = interval is not None and interval.low > 0
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
     fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}
     title = _title(step, sure, **fields)
-    gone = gone_without_folding(measured, step, confidence, look)
-    why = cause(measured, step, gone)
-    if is_folding(measured, step, gone):
-        if sure:
-            title = t("{finding}: this is constant folding", finding=title)
-        else:
-            title = t("{finding}: it looks like constant folding", finding=title)
+    if sure and is_folding(measured, step, decided):
+        title = t("{finding}: this is constant folding", finding=title)
         why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
+    elif is_folding(measured, step):
+        title = t("{finding}: it looks like constant folding", finding=title)
+        why = t(
+            "Its graph was folded on the fast side only. With folding off the step is gone, by an interval of 95 % for "
+            "itself alone."
+        )
+    else:
+        why = cause(measured, step, decided)
     points = tuple(_points(measured, step))
     caption = t("Trials by number of towers, log scale.")
     return Headline(title, why, sure, least, look or measured.most_trials, step.quantity, t("towers"), points, caption)

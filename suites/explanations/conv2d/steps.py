@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, Region
 from tsuishi.report.parts.compared_times import how_sure, times
+from tsuishi.specs.questions import look_at
 
 from .observations import Observations, amounts, towers
 
@@ -55,8 +56,8 @@ def find_step(measured: Observations, quantity: str, **axes: Any) -> Step | None
     """
     taken, steps = measured.by_towers(quantity, **axes), []
     for (below, slow), (above, fast) in pairwise(taken.items()):
-        sides = (measured.timed(quantity, **{**axes, "devices": count}) for count in (below, above))
-        step = Step(quantity, below, above, slow, fast, how_sure(*sides))
+        of_below, of_above = (measured.timed(quantity, **{**axes, "devices": count}) for count in (below, above))
+        step = Step(quantity, below, above, slow, fast, how_sure(of_below, of_above))
         slow_side, fast_side = (measured.spread(quantity, **{**axes, "devices": count}) for count in (below, above))
         apart = slow_side is None or fast_side is None or slow_side[0] > fast_side[1]
         slowest = max(seconds for count, seconds in taken.items() if count >= above)
@@ -66,6 +67,16 @@ def find_step(measured: Observations, quantity: str, **axes: Any) -> Step | None
     return max(steps, key=lambda step: step.excess, default=None)
 
 
+class Deciding(NamedTuple):
+    """The intervals by which words on a step are certain: their confidence, and the first trials that they take."""
+
+    confidence: float
+    look: int
+
+
+# Intervals of 95 %, each for itself alone, by all trials.
+ALONE = Deciding(CONFIDENCE, 0)
+
 # The quantities in which a step is sought, the sharpest first.
 QUANTITIES = ("later_run_s", "first_run_s")
 
@@ -73,6 +84,14 @@ QUANTITIES = ("later_run_s", "first_run_s")
 def the_step(measured: Observations) -> Step | None:
     """The step of later runs, where it is sharpest; else the step of first runs, which the source timed."""
     return next(filter(None, (find_step(measured, quantity) for quantity in QUANTITIES)), None)
+
+
+def deciding(measured: Observations, step: Step, level: float) -> Deciding:
+    """The intervals that decide on a step. level: of all steps among which it was chosen, together (Bonferroni)."""
+    sides = [measured.timed(step.quantity, devices=count) for count in (step.below, step.above)]
+    look = look_at(min((side.term.trials for side in sides if side and side.term), default=0))
+    several = sum(max(0, len(measured.by_towers(quantity)) - 1) for quantity in QUANTITIES)
+    return Deciding(1 - level / max(1, several), look)
 
 
 def folded(measured: Observations, **axes: str) -> dict[int, bool]:
@@ -89,19 +108,14 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
-def gone_without_folding(
-    measured: Observations, step: Step, confidence: float = CONFIDENCE, first: int = 0
-) -> bool | None:
-    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it.
-
-    first: by so many first trials; 0: by all.
-    """
-    slow = measured.timed(step.quantity, first=first, devices=step.below)
-    without = measured.timed(step.quantity, first=first, devices=step.above, graph_optimizers="no_folding")
+def gone_without_folding(measured: Observations, step: Step, decided: Deciding = ALONE) -> bool | None:
+    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it."""
+    slow = measured.timed(step.quantity, first=decided.look, devices=step.below)
+    without = measured.timed(step.quantity, first=decided.look, devices=step.above, graph_optimizers="no_folding")
     if slow is None or without is None:
         return None
     logarithm, least = slow.over(without), math.log(STEP * step.above / step.below)
-    interval = logarithm.interval(confidence) or Region(logarithm.value, logarithm.value)
+    interval = logarithm.interval(decided.confidence) or Region(logarithm.value, logarithm.value)
     return None if interval.low < least < interval.high else interval.high <= least
 
 

@@ -55,7 +55,7 @@ def test_a_machine_that_takes_a_third_longer_is_slower_in_every_case(tmp_path: P
     earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
     now = [session(tmp_path / "now", day, times=1.33) for day in (11, 12, 13)]
     line, out = held(tmp_path / "out", now, earlier), tmp_path / "out"
-    assert line.endswith("by a threshold of 1.05: 3 slower, 0 not slower, 0 open, 0 without a match.")
+    assert line.endswith("by a threshold of 1.05: 3 slower, 0 not slower, 0 open, 0 lost, 0 without a match.")
     text = (out / "baseline.md").read_text(encoding="utf-8")
     assert "3 slower" in text
     assert "days: 3 then, 3 now" in text
@@ -97,6 +97,22 @@ def test_junit_has_a_test_case_for_each_case_and_fails_the_slower(tmp_path: Path
     assert sum(case.find("failure") is not None for case in cases.values()) == 2
     skipped = [str(element.get("message")) for case in cases.values() for element in case.findall("skipped")]
     assert sorted(skipped) == ["not matched: not in the baseline", "not matched: only in the baseline"]
+
+
+@pytest.mark.parametrize("status", ["out_of_memory", "unsupported", "skipped", "timeout"])
+def test_a_case_that_does_not_run_any_more_is_lost(tmp_path: Path, status: str) -> None:
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    run = SyntheticRun(tmp_path / "now" / "20261111-080000-quick", created_at="2026-11-11T08:00:00Z")
+    run.add(training_case(32), TORCH, steady_samples(32, [3.2] * 4))
+    run.add(training_case(64), TORCH, status=status, reason="no more")
+    run.add(training_case(128), TORCH, status="interrupted", reason="Ctrl-C")  # says nothing of the case
+    line, out = held(tmp_path / "out", [run.finish()], earlier), tmp_path / "out"
+    assert line.endswith("0 slower, 0 not slower, 1 open, 1 lost, 1 without a match.")
+    assert sorted(standings(out)) == ["lost", "not matched", "open"]
+    root = ElementTree.parse(out / "junit.xml").getroot()  # noqa: S314
+    (failed,) = root.iter("failure")
+    assert (failed.get("type"), root.get("failures")) == ("lost", "1")
+    assert f"ok then, {status.replace('_', ' ')} now" in str(failed.get("message"))
 
 
 @pytest.mark.long

@@ -82,8 +82,13 @@ def compared(tmp_path: Path, torch_s: float, tf_s: float, apart: float = 0.02, *
     return run
 
 
-def stepping(tmp_path: Path, folded_from: int, why: bool = True, trials: int = len(TRIALS)) -> SyntheticRun:
-    """conv2d with the folding step at this number of towers; `why`: the cases with folding off ran too."""
+def stepping(
+    tmp_path: Path, folded_from: int, why: bool = True, trials: int = len(TRIALS), scatter: int = 1
+) -> SyntheticRun:
+    """conv2d with the folding step at this number of towers; `why`: the cases with folding off ran too.
+
+    scatter: how many times as much as TRIALS its trials scatter.
+    """
     run, cells = SyntheticRun(tmp_path / "run"), []
     run.run["questions"] = []
     for optimizers in ("default", "no_folding") if why else ("default",):
@@ -91,7 +96,7 @@ def stepping(tmp_path: Path, folded_from: int, why: bool = True, trials: int = l
             case = conv2d_case(devices=count, graph_optimizers=optimizers)
             gone = optimizers == "default" and count >= folded_from
             for number, factor in enumerate(TRIALS[:trials], 1):
-                later_s = (0.0004 if gone else 0.36) * factor
+                later_s = (0.0004 if gone else 0.36) * factor**scatter
                 samples = [("first_run", 0, 1, 840, 1.0), ("later_runs", 0, 1, 840, later_s)]
                 metrics = [
                     ("convolutions_in_graph", count, "1"),
@@ -177,6 +182,22 @@ def test_the_step_stands_where_it_was_planted_with_its_cause(tmp_path: Path) -> 
         assert card.certainty == "certain"
         rows = card.charts[0].specification["datasets"]["rows"]
         assert {row["x"] for row in rows if row["y"] < 10} == set(range(above, 5))
+
+
+def test_a_cause_that_the_interval_of_the_report_does_not_show_looks_like_it_wherever_it_is_said(
+    tmp_path: Path,
+) -> None:
+    made = page(stepping(tmp_path, folded_from=4, scatter=7))
+    (card,) = cards(made)
+    least = re.fullmatch(r"From 3 to 4 towers .* becomes (at least .* times) as fast: (.*)", card.title)
+    assert least
+    assert least[2] == "it looks like constant folding"
+    assert card.text.endswith("With folding off the step is gone, by an interval of 95 % for itself alone.")
+    (row,) = questions_table(made).rows
+    answer = row[3].text
+    assert f"900 times ({least[1]})" in answer
+    assert "It looks like constant folding: the graph that ran was folded on the fast side" in answer
+    assert answer.count("by an interval of 95 % for itself alone") == 1
 
 
 def test_what_no_question_asked_for_is_not_certain(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ _MEMBERS = {
 class Report:
     """A report that was written; see Page for its verdicts and lines.
 
-    `slower`: a line for each case that is slower than its baseline. `unchecked`: why no case could be; else empty.
+    `slower`: a line for each case that is slower than its baseline, or lost. `unchecked`: why no case could be slower;
+    else empty.
     """
 
     index: Path
@@ -111,7 +112,8 @@ def make_report(
             page = _written(fresh, evidence, templates, drawn, (earlier, past))
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
-    slower = tuple(case.text for case in page.baseline.cases if case.standing == "slower")
+    red = ("slower", "lost")
+    slower = tuple(f"{case.standing}: {case.text}" for case in page.baseline.cases if case.standing in red)
     closing = (*page.closing, page.baseline.summary)
     return Report(out / "index.html", page.verdicts, closing, page.more, slower, page.baseline.unchecked)
 

@@ -14,17 +14,22 @@ from tsuishi.report.parts.blocks import BaselineCase
 
 
 def junit_xml(cases: Sequence[BaselineCase], summary: str) -> str:
-    """The text of junit.xml. Slower cases are failures; open cases and those without a match are skipped."""
+    """The text of junit.xml. Slower and lost cases are failures; open cases and those without a match are skipped."""
     standings = Counter(case.standing for case in cases)
     skipped = standings["open"] + standings["not matched"]
-    counts = {"tests": str(len(cases)), "failures": str(standings["slower"]), "errors": "0", "skipped": str(skipped)}
+    counts = {
+        "tests": str(len(cases)),
+        "failures": str(standings["slower"] + standings["lost"]),
+        "errors": "0",
+        "skipped": str(skipped),
+    }
     suites = ElementTree.Element("testsuites", {"name": "tsuishi", **counts})
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "baseline", **counts})
     for case in cases:
         names = {"classname": visible(case.environment), "name": visible(case.case)}
         element = ElementTree.SubElement(suite, "testcase", names)
-        if case.standing == "slower":
-            ElementTree.SubElement(element, "failure", {"type": "slower", "message": visible(case.text)})
+        if case.standing in ("slower", "lost"):
+            ElementTree.SubElement(element, "failure", {"type": case.standing, "message": visible(case.text)})
         elif case.standing != "not slower":
             ElementTree.SubElement(element, "skipped", {"message": visible(f"{case.standing}: {case.text}")})
         else:

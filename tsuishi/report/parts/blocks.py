@@ -208,7 +208,7 @@ class BaselineCase(NamedTuple):
 
     environment: str
     case: str
-    standing: Literal["slower", "not slower", "open", "not matched"]
+    standing: Literal["slower", "not slower", "open", "lost", "not matched"]
     text: str
 
 

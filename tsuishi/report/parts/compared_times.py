@@ -114,9 +114,9 @@ def is_open(ours: Timed, theirs: Timed) -> bool:
     return interval is not None and 0.0 in interval
 
 
-def how_sure(slow: Timed | None, fast: Timed | None) -> str:
+def how_sure(slow: Timed | None, fast: Timed | None, confidence: float = CONFIDENCE) -> str:
     """What the trials show of the ratio of two times, in words; empty for too few trials."""
-    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
+    interval = slow.over(fast).interval(confidence) if slow and fast else None
     if interval is None:
         return ""
     if 0.0 in interval:

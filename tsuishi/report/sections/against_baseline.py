@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
@@ -29,7 +29,7 @@ from tsuishi.report.parts.wording import (
 from tsuishi.report.sections.other_conditions import differing_conditions
 from tsuishi.report.sections.pairs import cases_by_quantity, is_pace, is_rate, known_quantities
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.statuses import OK
+from tsuishi.specs.statuses import EXCLUDED, INTERRUPTED, MISSING, OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
 from tsuishi.verdicts.family import BASELINE
 from tsuishi.verdicts.hypotheses import Missing
@@ -37,8 +37,8 @@ from tsuishi.verdicts.hypotheses import Missing
 TABLES: Tables = {
     "baseline": (
         *(CASE_ID, EVERY_AXIS, ENVIRONMENT, QUANTITY, UNIT),
-        Column("verdict", "string", "slower, not slower, open, or not matched"),
-        Column("reason", "string", "why it is not matched"),
+        Column("verdict", "string", "slower, not slower, open, lost (ok in the baseline alone), or not matched"),
+        Column("reason", "string", "why it is lost or not matched"),
         Column("then", "number", "in the baseline: geometric mean over trials, by the days of the last look"),
         Column("now", "number", "in these runs, likewise"),
         Column("days_then", "integer", "of the baseline"),
@@ -50,6 +50,21 @@ TABLES: Tables = {
 }
 _WORDS: dict[Standing, str] = {"slower": mark("slower"), "not slower": mark("not slower"), "open": mark("open")}
 _TONES: dict[Standing, str] = {"slower": "bad", "not slower": "good", "open": "open"}
+# A case with these statuses alone was not tried to its end.
+_NOT_TRIED = {MISSING, INTERRUPTED, EXCLUDED}
+
+
+class _Unmatched(NamedTuple):
+    """A case, of either side, that is not compared. `is_lost`: it was ok in the baseline, and ended otherwise here."""
+
+    case_id: str
+    column: str
+    why: str
+    is_lost: bool = False
+
+    @property
+    def standing(self) -> Literal["lost", "not matched"]:
+        return "lost" if self.is_lost else "not matched"
 
 
 class AgainstBaseline:
@@ -72,19 +87,24 @@ class AgainstBaseline:
     def section(self) -> Section:
         """What became slower, then every compared case, what was not compared, and what else differs."""
         slower = [self._sentence(pace) for pace in self._paces if pace.standing == "slower"]
+        lost = [self._lost_text(each) for each in self._unmatched if each.is_lost]
         conditions = differing_conditions(self._baseline)
         blocks: list[Block] = [Heading(t("Against the baseline")), Text(self.summary), Text(self._rule())]
         blocks += [Bullets(tuple(slower), title=t("Slower"), warning=True)] if slower else []
+        blocks += [Bullets(tuple(lost), title=t("Lost"), warning=True)] if lost else []
         blocks += [conditions] if conditions.rows else [Text(t("Machines, environments and code are recorded alike."))]
         blocks += [self._table()] if self._paces else []
         if self._unmatched:
             rows = [
-                [text_cell(self._case(case_id)), text_cell(column), text_cell(why)]
-                for case_id, column, why in self._unmatched
+                [text_cell(self._case(each.case_id)), text_cell(each.column), text_cell(each.why)]
+                for each in self._unmatched
             ]
             columns = [t("case"), t("environment"), t("why")]
             blocks.append(Table(columns, rows, title=t("Without a match"), folded=True, filters=(1, 2)))
-        unmatched = [self._where(*place) | {"verdict": "not matched", "reason": why} for *place, why in self._unmatched]
+        unmatched = [
+            self._where(each.case_id, each.column) | {"verdict": each.standing, "reason": each.why}
+            for each in self._unmatched
+        ]
         view = View(tuple(blocks), {"baseline": [*map(self._row, self._paces), *unmatched]})
         return Section("baseline", t("Against the baseline"), (view,), folded=False)
 
@@ -100,7 +120,13 @@ class AgainstBaseline:
             for (case_id, column), paces in found.items()
         ]
         without = [
-            BaselineCase(column, self._case(case_id), "not matched", why) for case_id, column, why in self._unmatched
+            BaselineCase(
+                each.column,
+                self._case(each.case_id),
+                each.standing,
+                self._lost_text(each) if each.is_lost else each.why,
+            )
+            for each in self._unmatched
         ]
         return (*compared, *without)
 
@@ -119,10 +145,12 @@ class AgainstBaseline:
         counts = {standing: sum(pace.standing == standing for pace in self._paces) for standing in _WORDS}
         return t(
             "Against {baseline}, by a threshold of {threshold}: {slower} slower, {fine} not slower, {open} open, "
-            "{unmatched} without a match.",
+            "{lost} lost, {unmatched} without a match.",
             baseline=in_words(self._baseline.earlier.results.runs),
             threshold=f"{self._baseline.threshold:g}",
-            slower=counts["slower"], fine=counts["not slower"], open=counts["open"], unmatched=len(self._unmatched),
+            slower=counts["slower"], fine=counts["not slower"], open=counts["open"],
+            lost=sum(each.is_lost for each in self._unmatched),
+            unmatched=sum(not each.is_lost for each in self._unmatched),
         )  # fmt: skip
 
     def _rule(self) -> str:
@@ -174,22 +202,30 @@ class AgainstBaseline:
     def _axes(self, case_id: str) -> Mapping[str, Any]:
         return self._baseline.evidence.axes.get(case_id) or self._baseline.earlier.axes.get(case_id, {})
 
-    def _without_match(self) -> Iterator[tuple[str, str, str]]:
-        """The case id, environment and reason of each case, of either side, that is not compared."""
+    def _lost_text(self, lost: _Unmatched) -> str:
+        return t(
+            "{case}, {environment}: {why}",
+            case=self._case(lost.case_id), environment=lost.column, why=lost.why,
+        )  # fmt: skip
+
+    def _without_match(self) -> Iterator[_Unmatched]:
+        """Each case, of either side, that is not compared."""
         baseline = self._baseline
         ours, theirs = statuses(baseline.evidence), statuses(baseline.earlier)
         compared = {(pace.place.case_id, pace.place.column) for pace in self._paces}
         for case_id, column in (place for place in ours if place not in compared):
             its = baseline.columns.get(column)
             if its is None:
-                yield case_id, column, _other_environment(baseline.unmatched.get(column, ()))
+                yield _Unmatched(case_id, column, _other_environment(baseline.unmatched.get(column, ())))
             else:
                 why = self._without_ratio(case_id, column) or self._without_ratio(case_id, its, then=True)
-                yield case_id, column, why or _why(theirs.get((case_id, its), ()), ours[case_id, column])
+                then, now = theirs.get((case_id, its), ()), ours[case_id, column]
+                is_lost = OK in then and OK not in now and not _NOT_TRIED.issuperset(now)
+                yield _Unmatched(case_id, column, why or _why(then, now), is_lost)
         named = {its: column for column, its in baseline.columns.items()} | {its: its for its in baseline.only_then}
         for case_id, its in theirs:
             if its in named and (case_id, named[its]) not in ours:
-                yield case_id, named[its], t("only in the baseline")
+                yield _Unmatched(case_id, named[its], t("only in the baseline"))
 
     def _without_ratio(self, case_id: str, column: str, then: bool = False) -> str:
         """The first time or rate of 0 or less of a case, if it has any. then: in the baseline."""
