@@ -265,13 +265,25 @@ def test_a_virtual_environment_of_a_python_that_was_replaced_is_made_again_whate
 
 
 @pytest.mark.long
-def test_uv_installs_the_lock_that_names_it_from_where_pip_is_configured_to_look(fresh: Path, tmp_path: Path) -> None:
-    """pip takes four times as long. The package is in a folder that only pip's configuration names."""
+@pytest.mark.parametrize("without_index", [False, True])
+def test_uv_installs_the_lock_that_names_it_from_where_pip_is_configured_to_look(
+    fresh: Path, tmp_path: Path, without_index: bool
+) -> None:
+    """pip takes four times as long. The package is in a folder that only pip's configuration names.
+
+    Without an index, as on a machine without a network, uv itself is in that folder, too.
+    """
     uv = re.search(r"^uv==(?:.*\\\n)*.*\n", (REAL.root / LOCK).read_text(), re.MULTILINE)
     assert uv
     with (fresh / LOCK).open("a") as lock:
         lock.write(uv[0])
-    made = start(fresh, '"$invoke" list', {"PIP_FIND_LINKS": str(tmp_path / "wheels"), "UV_NO_INDEX": "1"})
+    given = {"PIP_FIND_LINKS": str(tmp_path / "wheels"), "UV_NO_INDEX": "1"}
+    if without_index:
+        (tmp_path / "uv.lock").write_text(uv[0])
+        download = ["download", "--quiet", "--no-deps", "--require-hashes", "-r", "uv.lock", "-d", "wheels"]
+        subprocess.run([sys.executable, "-m", "pip", *download], cwd=tmp_path, check=True)
+        given |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
+    made = start(fresh, '"$invoke" list', given)
     assert (made.returncode, made.stdout) == (0, "invoke list\n"), made.stderr
     (installer,) = fresh.glob(".venv/lib/python3*/site-packages/invoke-1.0.dist-info/INSTALLER")
     assert installer.read_text().strip() == "uv"

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tsuishi.artifacts.pip_configuration import pip_options, pip_proxy
+from tsuishi.artifacts.pip_configuration import is_yes, pip_options, pip_proxy
 
 # Options of pip that say where packages come from, and how they are reached and kept.
 _PASSED = frozenset(
@@ -30,7 +30,6 @@ _PASSED = frozenset(
 _OF_UV = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
-    "no-index": "UV_NO_INDEX",
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
     "client-cert": "SSL_CLIENT_CERT",
@@ -76,6 +75,8 @@ def _by_uv(lock: Path, options: Mapping[str, str], requirement: str) -> bool:
         command = [sys.executable, "-I", "-m", "uv", "pip", "install", "--quiet", "--no-config", "--no-deps"]
         command += ["--require-hashes", "--only-binary=:all:", "--index-strategy=unsafe-best-match"]
         command += [f"--cache-dir={folder}/cache", f"--python={sys.executable}", "-r", str(lock)]
+        if is_yes(options.get("no-index", "")):  # uv has no variable for it
+            command += ["--no-index"]
         if "PYTHONDONTWRITEBYTECODE" in os.environ:  # else the first import writes the bytecode
             command += ["--compile-bytecode"]
         return subprocess.run(command, env=_environ(options), capture_output=True, check=False).returncode == 0

@@ -10,7 +10,11 @@ from functools import cache
 
 # The sections that `pip install` reads; a later section wins.
 _SECTIONS = ("global", "install", ":env:")
-_YES = ("1", "true", "yes", "on", "y", "t")
+
+
+def is_yes(value: str) -> bool:
+    """Whether pip reads the value of an option as yes."""
+    return value.lower() in ("1", "true", "yes", "on", "y", "t")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,6 @@ def pip_sources() -> Sources:
     options = pip_options()
     default = " ".join(source["url"] for source in PackageFinder().sources)
     indexes = f"{options.get('index-url', default)} {options.get('extra-index-url', '')}".split()
-    if options.get("no-index", "").lower() in _YES:
+    if is_yes(options.get("no-index", "")):
         indexes = []
     return Sources(tuple(indexes), tuple(options.get("find-links", "").split()))
