@@ -35,6 +35,7 @@ from tsuishi.plan.outline import environments_in, outline
 from tsuishi.plan.planning import first_answer_s, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.specs.case import SUITE
+from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.selections import ENVIRONMENT
 from tsuishi.specs.source import Source
@@ -127,7 +128,7 @@ def without_time(plan: Plan) -> tuple[Choice, trials.Matrix, Situation]:
 
 
 def from_a_clone(card: Card) -> tuple[str, ...]:
-    """The row of a card: the needs of its first ten minutes, and the number of claims that they ask."""
+    """The row of a card: the environments that fit it, the needs of its first ten minutes, and the claims asked."""
     with tempfile.TemporaryDirectory() as empty:
         settings = Settings(cache=Path(empty), engine="venv", jobs=1)
         session = Session(settings, Choice(), Screen(), CHECKOUT, clock=MadeUpClock(TIMES["10 min"]))
@@ -136,17 +137,21 @@ def from_a_clone(card: Card) -> tuple[str, ...]:
         outlined = outline_run(session, fitting)
         builds = plan_builds(session.builder, environments_in(outlined, fitting), session.history)
     fetch = sum(build.download_bytes for build in builds)
-    claims = {(each.source, each.claim) for each in outlined.asked if each.claim}
+    claims: dict[str, dict[str, None]] = {}
+    for each in outlined.asked:
+        if each.claim:
+            claims.setdefault(each.source, {})[each.claim] = None
     first_s = first_answer_s(session, outlined, builds)
     waits = [f"waits: {used}" for gpu in session.nvml.gpus if (used := used_by_others(session.nvml, gpu))]
     sizes = megabytes(fetch), megabytes(fetch + disk_needed(builds, 1))
     return (
         card.title,
         card.driver,
+        ", ".join(each.name for each in fitting),
         ", ".join(build.environment.name for build in builds),
         *sizes,
         "; ".join([minutes(first_s), *waits]),
-        str(len(claims)),
+        "; ".join(f"{source} {', '.join(sorted(of_source))}" for source, of_source in claims.items()) or "none",
     )
 
 
@@ -158,7 +163,8 @@ def suites_of(source: Source) -> tuple[str, ...]:
 
 def page() -> str:
     """The text of docs/claims.md."""
-    header = ["card", "driver", "environments", "to fetch", "disk", "first answer after", "claims asked"]
+    header = ["card", "driver", "environments that fit", "built in the first ten minutes"]
+    header += ["to fetch", "disk", "first answer after", "claims asked"]
     rows = [header, ["---"] * len(header), *map(from_a_clone, CARDS)]
     cards = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     lines = [*INTRODUCTION.strip().replace("CARDS", cards).splitlines(), ""]
@@ -170,31 +176,42 @@ def page() -> str:
         for claim in source.claims:
             gpus = gpus_of(claim)
             plans = [Plan(gpus, profile, time, suites) for profile in PROFILES for time in TIMES]
-            words = [WORDS_OF[takes(plan)[source.name, claim.id]] for plan in plans]
+            words = [_needs(source, claim, plan) for plan in plans]
             lines.append(f"| {' | '.join([f'{source.name} {claim.id}', str(gpus), *words])} |")
     lines.append("")
     return "\n".join(lines)
+
+
+def _needs(source: Source, claim: Claim, plan: Plan) -> str:
+    """What a claim takes beside a plan, in words; without a limit of time it lacks trials, and not time."""
+    needs = takes(plan)[source.name, claim.id]
+    return "`--repetitions 3`" if needs == "time" and TIMES[plan.time] == math.inf else WORDS_OF[needs]
 
 
 INTRODUCTION = """
 # Which claims a plan can decide, in which time
 
 `./invoke list --sources` prints what each claim says, which values decide it, and which numbers its source printed.
-`run-suite --plan` prints the second table for your machine.
+`run-suite --plan` prints both tables for your machine, where cards, drivers and built environments may differ.
 
-The first ten minutes on a card with nothing built, by the guesses of suites and specs. Downloads are apart from the
-ten minutes. A card that MIG divides is not measured (the plan says so first, with the remedy), and the plan is that of
-a CPU; a desktop's memory is no reason to wait:
+**The first ten minutes on a card**, with nothing built, by the guesses of suites and specs: downloads are apart from
+the ten minutes, and the download of `.venv` (100 MB) and of base images comes on top. With environments built, more
+claims are asked. A card that MIG divides is not measured, and the plan is that of a CPU; a desktop's memory is no
+reason to wait.
 
 CARDS
 
-A plan can decide a claim if each of its cells (a case, an environment or a pair of them, and a protocol) has three
-trials. GPUs: how many NVIDIA GPUs a claim takes at least; 0 where any machine can judge it. The other columns are a
-machine with that many RTX 2080 Ti of 11 GiB, without transfers between GPUs, with the environments of 2019 and of today
-built (for an adopted table also those that its claims name), and with real data: can `run-suite --profile P --within T`
-(for an adopted table with its `--suite`) decide the claim? "more time": it can be asked, and the time is too short for
-it beside other questions, or each case has too few trials. "needs `full`": the profile has too few of its cases. The
-times of trials are the suites' guesses; a machine that has measured before plans by its own times.
+**With environments of 2019 and of today built, and with CIFAR-10**: can `run-suite --profile P --within T` (for an
+adopted table, which runs only where it is named, with its `--suite` and the environments that its claims name) decide a
+claim, on a machine with as many RTX 2080 Ti of 11 GiB as the claim takes (0: any machine), without transfers between
+them? A claim needs three trials of each of its cases, environments and protocols.
+
+- *yes*: the plan has them. A run decides more than its plan where trials are shorter than the guesses.
+- *more time*: the claim can be asked, and other questions come first.
+- *needs `full`*: the profile `quick` has too few of its cases. *needs data*: only `full` trains on CIFAR-10.
+- *`--repetitions 3`*: without a limit of time, `quick` has a single trial a case on a CPU.
+- *no*: no suite tests it.
+
 `python -m benchmarks.claims_table` writes this page; a test holds it to the suites and sources.
 """
 
