@@ -271,10 +271,11 @@ def pooled(groups: Mapping[str, Sequence[float]], family: object, most_freedom: 
 
 def each_alone(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:
     """A fault: each hypothesis has 5 % of its own."""
-    return [Decision(ps.p_hold <= 0.05, ps.p_direction <= 0.05, ps.p_against <= 0.05, 0.05) for ps, _ in hypotheses]
+    every = (each.ps for each in hypotheses)
+    return [Decision(ps.p_hold <= 0.05, ps.p_direction <= 0.05, ps.p_against <= 0.05, 0.05) for ps in every]
 
 
-def free_looks(trials: int | None) -> float:
+def free_looks(trials: int | None, last: int = 0) -> float:
     """A fault: each look at a main question has 5 %."""
     return 2.0
 

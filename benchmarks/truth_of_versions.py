@@ -145,13 +145,18 @@ OF_TRACES: Mapping[str, Truth] = {
 
 def decisions(values: Trials, limit: float = LIMIT) -> list[Decision]:
     """The decisions of a call on its numbers, at the first look at which all are decided, or the last."""
+    return last_look(values, limit)[1]
+
+
+def last_look(values: Trials, limit: float) -> tuple[int, list[Decision]]:
+    """The trials of each side at the first look at which all numbers are decided, or the last; and the decisions."""
     rounds, numbers = values[BASE].shape
-    found: list[Decision] = []
+    look, found = 0, list[Decision]()
     for look in (each for each in LOOKS if each <= rounds):
         found = _at(values, look, numbers, limit)
         if all(each.holds or each.against for each in found):
             break
-    return found
+    return look, found
 
 
 def _at(values: Trials, look: int, numbers: int, limit: float) -> list[Decision]:
@@ -171,8 +176,8 @@ def _at(values: Trials, look: int, numbers: int, limit: float) -> list[Decision]
     }
     bound = Region(-math.inf, math.log(limit))
     hypotheses = [
-        Hypothesis(family.p_values(ratio(terms[HEAD, f"n{number}"], terms[BASE, f"n{number}"]), bound, bound), look)
-        for number in range(numbers)
+        Hypothesis(family.p_values(ratio(terms[HEAD, name], terms[BASE, name]), bound, bound), look, LOOKS[-1])
+        for name in map("n{}".format, range(numbers))
     ]
     return family.decide(hypotheses, MAIN)
 
@@ -231,7 +236,7 @@ def faults() -> Iterator[Fault]:
     """A fault for each promise: one error for all numbers and looks."""
     each = (("tsuishi.verdicts.family.decide", _each_alone),)
     yield Fault("each number at 5 %", Row("20 numbers", 0.05, red(scattered(0.03), 20, LIMIT)), each)
-    looks = (("tsuishi.verdicts.family.share_of_look", lambda trials: 1.0),)
+    looks = (("tsuishi.verdicts.family.share_of_look", lambda trials, last: 1.0),)
     many = (*looks, *each)
     yield Fault("each look at 5 %, each number too", Row("6 numbers", 0.05, red(scattered(0.03), 6, LIMIT)), many)
 
@@ -255,9 +260,28 @@ def table(draws: int) -> None:
             print(f"{name}; HEAD x {slower:g}, {numbers} number{'s' * (numbers > 1)}: {shares}", flush=True)
 
 
+def costs(draws: int) -> None:
+    """Print how often a slower side is found at all, and after how many trials of each side the call then ends."""
+    for scatter in (0.01, 0.03, 0.10):
+        for slower, limit in ((1.03, 1.01), (1.10, LIMIT), (1.2, LIMIT)):
+            random, looks = np.random.default_rng(11), list[int]()
+            for _ in range(draws):
+                values = scattered(scatter)(random, LOOKS[-1], 1)
+                values[HEAD] = values[HEAD] + math.log(slower)
+                look, (decided,) = last_look(values, limit)
+                looks += [look] * decided.against
+            share, middle = 100 * len(looks) / draws, np.median(looks) if looks else math.nan
+            found = f"{share:.0f} % found, after {middle:g} trials"
+            print(f"scatter {scatter:.0%}, HEAD x {slower:g}, limit {limit:g}: {found}")
+
+
 def main(draws: int) -> int:
-    """Print the table of rules, then claimed against found. Returns 1 where a bound breaks, or no fault breaks it."""
+    """Print the table of rules and what finding costs, then claimed against found.
+
+    Returns 1 where a bound breaks, or no fault breaks it.
+    """
     table(max(20, draws // 5))
+    costs(max(20, draws // 5))
     return min(1, broken(rows(), faults(), draws, _FAULT_DRAWS))
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.claims import Check
+from tsuishi.specs.questions import LOOKS
 from tsuishi.verdicts.checks import CheckResult, evaluate, fewest_trials, on_values, together, verdict_of
 from tsuishi.verdicts.family import Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding
@@ -64,6 +65,17 @@ def test_each_look_has_half_of_the_error_of_the_look_before() -> None:
     levels = {trials: decide([Hypothesis(ps, trials)], 0.05)[0] for trials in (2, 3, 5, 6, 12)}
     assert [decision.holds for decision in levels.values()] == [False, True, True, False, False]
     assert [decision.level for decision in levels.values()] == [0.0, 0.025, 0.025, 0.0125, 0.00625]
+
+
+def test_with_a_last_look_late_looks_have_most_of_the_error_and_all_looks_no_more_than_it() -> None:
+    ps = PValues(0.005, 0.005, 1.0)
+    found = {trials: decide([Hypothesis(ps, trials, 96)], 0.05)[0] for trials in (2, *LOOKS, 200)}
+    levels = [found[look].level for look in LOOKS]
+    assert sum(levels) == pytest.approx(0.05)
+    assert max(levels) == levels[-1] == found[200].level == pytest.approx(0.05 * (1 - 0.5**0.5))
+    assert found[2].level == 0.0
+    # 0.5 % is more than the 6th look has where a run may be measured for ever.
+    assert (found[96].holds, decide([Hypothesis(ps, 96)], 0.05)[0].holds) == (True, False)
 
 
 def test_a_claim_of_several_checks_holds_with_all_and_falls_with_one() -> None:

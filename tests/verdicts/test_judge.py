@@ -66,6 +66,24 @@ def test_a_verdict_is_what_the_interval_says(tmp_path: Path, two_s: float, verdi
     assert outcome.shown(outcome.summary.value) == pytest.approx(two_s / 0.1)
 
 
+@pytest.mark.parametrize(("last_look", "trials", "value"), [(6, 6, 0.5), (0, 12, 0.75**0.5)])
+def test_trials_after_the_last_look_of_a_claim_do_not_count(
+    tmp_path: Path, last_look: int, trials: int, value: float
+) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    one, two = training_case(128), training_case(128, devices=2, strategy="data_parallel")
+    for repetition in range(1, 13):
+        two_s = 0.05 if repetition <= 6 else 0.15
+        for case, step_s in ((one, 0.1), (two, two_s)):
+            samples = steady_samples(128, [step_s * (1 + 0.01 * (repetition % 3))] * 8)
+            run.add(case, TORCH, samples, repetition, **GPU)
+    (found,) = judged(run, claim(FASTER_ON_TWO, last_look=last_look))
+    (outcome,) = found.outcomes
+    assert isinstance(outcome, CheckResult)
+    assert outcome.summary
+    assert (outcome.trials, outcome.shown(outcome.summary.value)) == (trials, pytest.approx(value))
+
+
 @pytest.mark.parametrize(
     ("device", "verdict", "hindrance"), [("cpu", "reproduced", ""), ("cuda", "not tested", "other hardware")]
 )

@@ -4,6 +4,7 @@ The file of a suite lists its questions (`[[questions]]`). The claims of publish
 a case in an environment; each trial measures a cell.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -136,15 +137,21 @@ def look_at(trials: int) -> int:
     return look
 
 
-def share_of_look(trials: int | None) -> float:
+def share_of_look(trials: int | None, last: int = 0) -> float:
     """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
 
-    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once.
+    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once. last: no look follows this
+    look. Then the shares up to a look are the root of its part of the last look's trials, so that late looks, which see
+    more, have more (the power family of Kim and DeMets, Biometrika 74, 1987, 149-154, with the exponent 1/2).
 
     >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
     [1.0, 0.0, 0.5, 0.25, 0.125]
+    >>> [round(share_of_look(trials, 96), 3) for trials in (2, *LOOKS, 200)]
+    [0.0, 0.177, 0.073, 0.104, 0.146, 0.207, 0.293, 0.293]
     """
     if trials is None:
         return 1.0
-    look = look_at(trials)
-    return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0
+    look = look_at(min(trials, last or trials))
+    if not last or not look:
+        return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0
+    return math.sqrt(look / last) - math.sqrt((look // 2 if look > LOOKS[0] else 0) / last)

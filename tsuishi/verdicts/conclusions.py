@@ -51,7 +51,7 @@ def _hypothesis(judgement: Judgement) -> Hypothesis | None:
     if judgement.verdict == "not tested":
         return None
     results = judge.results(judgement)
-    return Hypothesis(checks.together(results), checks.fewest_trials(results))
+    return Hypothesis(checks.together(results), checks.fewest_trials(results), judgement.claim.last_look)
 
 
 def _plan_of(answer: Answer) -> int:

@@ -43,10 +43,14 @@ def p_values(logarithm: Contrast | None, holds: Region = _ALIKE, against: Region
 
 
 class Hypothesis(NamedTuple):
-    """A claim or comparison with its p values. `trials`: of the case with the fewest; None where it needs none."""
+    """A claim or comparison with its p values. `trials`: of the case with the fewest; None where it needs none.
+
+    `last_look`: as `share_of_look` takes it.
+    """
 
     ps: PValues
     trials: int | None
+    last_look: int = 0
 
 
 class Decision(NamedTuple):
@@ -69,7 +73,10 @@ def decide(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:
     unfinished = dict(enumerate(hypotheses))
     while True:
         level = error / max(1, len(unfinished))
-        now = {index: _decision(each.ps, level * share_of_look(each.trials)) for index, each in unfinished.items()}
+        now = {
+            index: _decision(each.ps, level * share_of_look(each.trials, each.last_look))
+            for index, each in unfinished.items()
+        }
         finished = {index: decision for index, decision in now.items() if decision.holds or decision.against}
         if not finished:
             decisions |= now

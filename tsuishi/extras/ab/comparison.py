@@ -15,6 +15,7 @@ from tsuishi.extras.scripts.proposals import Proposal, suite_text
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.experiment import Experiment, ExperimentFile
 from tsuishi.specs.quantities import is_unit_of_rate
+from tsuishi.specs.questions import LOOKS
 from tsuishi.specs.selections import ENVIRONMENT
 
 SUITE_NAME = SOURCE = "ab"
@@ -89,6 +90,7 @@ class Comparison:
             {
                 "id": claim_id(number),
                 "stated": False,
+                "last_look": LOOKS[-1],
                 "text": f"{proposal.label}: {self.sides[1].title} is not slower than {self.sides[0].title}.",
                 "checks": [
                     {
