@@ -1,4 +1,5 @@
-"""What decides each published claim: `python -m benchmarks.claims_table` writes docs/claims.md, with .venv active.
+"""Which claims plans can decide in which time: `python -m benchmarks.claims_table` writes docs/claims.md, with .venv
+active.
 
 A plan is made for machines that have as many GPUs as a claim takes, with RTX 2080 Ti's memory where its scope is that
 memory, for the profiles quick and full and for several times; see tsuishi/plan/decidable.py. The times of trials are

@@ -6,6 +6,7 @@ import pytest
 
 from tests.job import invoke
 from tests.report.sections.test_against_baseline import of_a_script, session
+from tests.synthetic_run import TORCH, SyntheticRun, training_case
 
 THEN = "20261101-080000-quick,20261102-080000-quick,20261103-080000-quick"
 NOW = "20261111-080000-quick,20261112-080000-quick,20261113-080000-quick"
@@ -27,6 +28,17 @@ def test_a_slower_node_ends_with_4_and_leaves_files_for_ci(folder: Path) -> None
     assert result.stdout.count("\nslower: ") == 3
     assert "3 slower, 0 not slower, 0 open, 0 lost, 0 without a match" in result.stdout
     assert {"junit.xml", "baseline.md"} <= {path.name for path in (folder / "reports" / "now").iterdir()}
+
+
+def test_a_case_that_does_not_run_any_more_ends_with_4(folder: Path) -> None:
+    run = SyntheticRun(folder / "results" / "20261115-080000-quick", created_at="2026-11-15T08:00:00Z")
+    run.started_at = "2026-11-15T08:00:01Z"
+    run.add(training_case(32), TORCH, status="out_of_memory", reason="no more")
+    run.finish()
+    result = invoke(folder, "report", "--run", run.directory.id, "--baseline", THEN, "--fail-on", "slower:1.05")
+    assert result.returncode == 4, result.stderr
+    assert "\nlost: multi_gpu_scaling, " in result.stdout
+    assert ": ok then, out of memory now\n" in result.stdout
 
 
 @pytest.mark.long

@@ -92,10 +92,10 @@ def test_every_trial_that_convolves_says_how_much_work_it_is(done: tuple[Path, s
 def test_the_report_names_folding_in_tensorflow_1_13_and_nowhere_else(done: tuple[Path, str]) -> None:
     index = Path(done[1].splitlines()[-1].removeprefix("report: "))
     told = {(row["environment"], row["topic"]): row["text"] for row in table_of(index.parent, "diagnosis")}
-    assert "This is constant folding" in told["tf1.13-cpu", "In short"]
+    assert "It looks like constant folding" in told["tf1.13-cpu", "In short"]  # of a single trial
     assert "262" in told["tf1.13-cpu", "Where folding stops"]
     assert "the step is there" in told["tf1.13-cpu", "Where folding stops"]
-    assert "This is constant folding" not in told["tf2-cpu", "In short"]
+    assert "constant folding" not in told["tf2-cpu", "In short"]
     assert "No convolution remained in the graph that ran with 3 and 4 towers" in told["tf2-cpu", "The graph that ran"]
     for environment in TORCH:
         assert "constant folding: the graph" not in told[environment, "In short"]

@@ -17,7 +17,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, TrialRecord
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
-from tsuishi.specs.questions import ALIKE, LAST_LOOK, LOOKS, MatrixCell, PlannedQuestion
+from tsuishi.specs.questions import ALIKE, MatrixCell, PlannedQuestion
 
 ENVIRONMENT = "env"
 
@@ -79,9 +79,8 @@ class Bench:
         others: Sequence[PlannedQuestion] = (),
         repetitions: int | None = None,
         open_suite: Callable[[], str] = lambda: "",
-        most: int = LAST_LOOK,
     ) -> Rounds:
-        tally = Tally(self.run, WORDS, lambda asked: self.judged(asked), most=most)
+        tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
         return Rounds(tally, self.first, asked, others, 0, BenchCall(self, open_suite), repetitions)
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
@@ -312,10 +311,13 @@ def test_what_is_open_goes_on_to_six_twelve_and_twenty_four_trials_and_no_furthe
     assert rounds.open_questions() == []
 
 
-def test_a_task_may_go_further_with_an_open_question(tmp_path: Path) -> None:
+@pytest.mark.parametrize("last_look", [24, 48, 96])
+def test_an_open_claim_is_measured_to_its_last_look_and_no_further(tmp_path: Path, last_look: int) -> None:
     bench = Bench(tmp_path, left_s=1_000_000, scatter=0.5)
-    counts = bench.go(bench.rounds([bench.compare("the same", of=1.0, to=1.02)], most=LOOKS[-1]))
-    assert {*counts.values()} == {96}
+    same = bench.compare("the same", of=1.0, to=1.02).model_copy(update={"last_look": last_look})
+    rounds = bench.rounds([same])
+    assert {*bench.go(rounds).values()} == {last_look}
+    assert rounds.open_questions() == []
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, None])

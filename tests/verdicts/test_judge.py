@@ -11,6 +11,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, st
 from tests.words import WORDS
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.claims import Bounds, Check, Claim, Scope
+from tsuishi.specs.questions import share_of_look
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
@@ -66,14 +67,14 @@ def test_a_verdict_is_what_the_interval_says(tmp_path: Path, two_s: float, verdi
     assert outcome.shown(outcome.summary.value) == pytest.approx(two_s / 0.1)
 
 
-@pytest.mark.parametrize(("last_look", "trials", "value"), [(6, 6, 0.5), (0, 12, 0.75**0.5)])
+@pytest.mark.parametrize(("last_look", "trials", "value"), [(24, 24, 0.5), (0, 48, 0.75**0.5)])
 def test_trials_after_the_last_look_of_a_claim_do_not_count(
     tmp_path: Path, last_look: int, trials: int, value: float
 ) -> None:
     run = two_gpus(SyntheticRun(tmp_path / "run"))
     one, two = training_case(128), training_case(128, devices=2, strategy="data_parallel")
-    for repetition in range(1, 13):
-        two_s = 0.05 if repetition <= 6 else 0.15
+    for repetition in range(1, 49):
+        two_s = 0.05 if repetition <= 24 else 0.15
         for case, step_s in ((one, 0.1), (two, two_s)):
             samples = steady_samples(128, [step_s * (1 + 0.01 * (repetition % 3))] * 8)
             run.add(case, TORCH, samples, repetition, **GPU)
@@ -82,6 +83,8 @@ def test_trials_after_the_last_look_of_a_claim_do_not_count(
     assert isinstance(outcome, CheckResult)
     assert outcome.summary
     assert (outcome.trials, outcome.shown(outcome.summary.value)) == (trials, pytest.approx(value))
+    # It shares 1.25 % with no other claim, half of it as a claim of the first plan.
+    assert found.level == pytest.approx(0.00625 * share_of_look(trials, last_look))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
+from tsuishi.base.language import in_words
 from tsuishi.base.units import counted
 from tsuishi.environments.inventory import EnvironmentRow, environment_row, only_glanced_at
 from tsuishi.plan.choice import choose
@@ -105,7 +106,7 @@ def _source_row(source: "Source") -> tuple[object, ...]:
 def _claim_text(claim: "Claim") -> str:
     """What a claim says, and what it takes: protocols, if not both, and NVIDIA GPUs."""
     gpus = gpus_of(claim)
-    needs = [f"{protocol} only" for protocol in sorted(map(str, claim.named(PROTOCOL)))]
+    needs = [f"{in_words(sorted(map(str, protocols)))} only"] if (protocols := claim.named(PROTOCOL)) else []
     needs += [] if claim.stated else ["not stated, but follows"]
     needs += [counted(gpus, "GPU")] if gpus else []
     return f"{claim.text['en']} [{', '.join(needs)}]" if needs else claim.text["en"]

@@ -141,7 +141,7 @@ def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
     from tsuishi.specs.claims import VERDICTS
 
     compares = slower_than(wanted) is not None
-    matched = [text for text in made.slower if compares]
+    matched = [*made.failing] if compares else []
     matched += [
         f"{verdict.verdict}: {verdict.source} ({verdict.claim}) in {verdict.environments or 'no environment'}"
         for verdict in made.verdicts

@@ -190,6 +190,7 @@ def _claims(
                     source=source.name,
                     claim=claim.id,
                     of_statuses=all(check.kind == "presence" for check in claim.checks),
+                    last_look=claim.last_look,
                 )
 
 

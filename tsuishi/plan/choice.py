@@ -10,7 +10,6 @@ from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
 from tsuishi.machine.compatibility import by_ptx, read_table
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Accelerator, Environment, ends, select_environments
-from tsuishi.specs.questions import LAST_LOOK
 from tsuishi.specs.suite import Profile
 
 
@@ -27,8 +26,6 @@ class Choice:
     accelerator: str = "auto"
     # Whether environments are used on GPUs that are newer than their code, after a numerical self-check.
     force: bool = False
-    # The trials of a cell after which an open question is left alone.
-    most_trials: int = LAST_LOOK
     # The most nodes of a case.
     nodes: int = 1
     # On a cluster, the most GPU-hours that its jobs may take; None without a limit.

@@ -104,7 +104,7 @@ class Measuring:
         """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
         session, ledger = self.session, Ledger(self.run)
         judged = Judged(self.run, session.words, self._sources)
-        tally = Tally(self.run, session.words, judged, self._sources, self.excluded, session.choice.most_trials)
+        tally = Tally(self.run, session.words, judged, self._sources, self.excluded)
         ledger.begin(session.clock, self.expected_s)
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])

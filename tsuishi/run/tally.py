@@ -11,7 +11,7 @@ from tsuishi.base.files import read_rows
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.questions import LAST_LOOK, LOOKS, MatrixCell, PlannedQuestion
+from tsuishi.specs.questions import LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.statuses import NO_CASE, OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -75,7 +75,7 @@ class Tally:
 
     judged: says whether a report of the run so far answers a comparison, or has a verdict on a claim. sources: contain
     the length of a whole training. Trials that an earlier session left unfinished do not count, nor do those in
-    `excluded`, by their planned ids. most: the trials of a cell after which a question is left alone.
+    `excluded`, by their planned ids.
     """
 
     def __init__(
@@ -85,10 +85,8 @@ class Tally:
         judged: Callable[[PlannedQuestion], bool] = lambda asked: True,
         sources: Sequence[Source] = (),
         excluded: Container[TrialId] = (),
-        most: int = LAST_LOOK,
     ) -> None:
         self._run = run
-        self._most = most
         self._words = words
         self._judged = judged
         self._sources = sources
@@ -146,7 +144,7 @@ class Tally:
     def is_open(self, asked: PlannedQuestion) -> bool:
         """Whether a question has no answer yet, and more trials could answer it."""
         fewest = self.fewest(asked)
-        if self.is_dead(asked) or fewest >= self._most:
+        if self.is_dead(asked) or fewest >= asked.most_trials:
             return False
         if fewest < asked.first_look:
             return True

@@ -35,6 +35,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.axes import Values
 from tsuishi.specs.case import Value
+from tsuishi.specs.questions import LastLook
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector, selected
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
@@ -305,9 +306,7 @@ class Claim(toml.Spec):
     also_by: tuple[str, ...] = ()
     # False where the claim only follows from a sentence of the source.
     stated: bool = True
-    # The last number of trials at which it is judged, for a claim that is measured so long: late looks then have more
-    # of its error, early looks less. 0: it may be measured for ever.
-    last_look: Literal[0, 3, 6, 12, 24, 48, 96] = 0
+    last_look: LastLook = 0
     checks: tuple[Check, ...] = ()
 
     def named(self, axis: str) -> set[str | int]:

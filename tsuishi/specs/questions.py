@@ -19,8 +19,11 @@ Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
 # The numbers of trials of a cell at which a comparison is judged, and at each further doubling. Between them the last
 # verdict stands. A verdict needs at least the first number.
 LOOKS = (3, 6, 12, 24, 48, 96)
-# After this look a run leaves an open question alone, unless its task goes further.
+# After this look a run leaves an open question alone, unless its claim names another.
 LAST_LOOK = LOOKS[3]
+# The last look of a claim that is measured so long, and never further; 0: it may be measured for ever. Half of its
+# error is for looks after a quarter of these trials (see share_of_look).
+LastLook = Literal[0, 24, 48, 96]
 # The error of all main questions of a report together (docs/certainty.md).
 MAIN = 0.025
 # Two values are alike where their ratio is at most this.
@@ -77,7 +80,8 @@ class PlannedQuestion(toml.Spec):
     """A question for certain environments, as run.json keeps it.
 
     `of` and `to` are the cells of the two sides of a comparison. Questions that compare nothing have all cells in `of`.
-    `of_statuses`: it is decided by the statuses of trials alone, which do not scatter. `main`: the first plan named it
+    `of_statuses`: it is decided by the statuses of trials alone, which do not scatter. `last_look`: that of its claim,
+    0 without one. `main`: the first plan named it
     as a main question, before anything was measured. `plan`: the number of the plan of the run that named it, from 1
     on.
     """
@@ -94,6 +98,7 @@ class PlannedQuestion(toml.Spec):
     source: str = ""
     claim: str = ""
     of_statuses: bool = False
+    last_look: LastLook = 0
     main: bool = False
     plan: Annotated[int, Field(ge=1, le=10_000)] = 1
 
@@ -119,6 +124,11 @@ class PlannedQuestion(toml.Spec):
         return 1 if self.of_statuses else LOOKS[0]
 
     @property
+    def most_trials(self) -> int:
+        """The trials of each cell after which a run leaves it alone, though it is open."""
+        return self.last_look or LAST_LOOK
+
+    @property
     def compares(self) -> bool:
         """Whether it compares two sides. Such a question is open until its trials tell the sides apart."""
         return self.kind in ("environments", "cases")
@@ -141,8 +151,8 @@ def share_of_look(trials: int | None, last: int = 0) -> float:
     """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
 
     0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once. last: no look follows this
-    look. Then the shares up to a look are the root of its part of the last look's trials, so that late looks, which see
-    more, have more (the power family of Kim and DeMets, Biometrika 74, 1987, 149-154, with the exponent 1/2).
+    look. Then the shares up to a look are together the root of its part of the last look's trials: late looks, which
+    see more, have more (the power family of Kim and DeMets, Biometrika 74, 1987, 149-154, with the exponent 1/2).
 
     >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
     [1.0, 0.0, 0.5, 0.25, 0.125]

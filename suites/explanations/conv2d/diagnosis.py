@@ -17,7 +17,6 @@ from .edge import about_edge, about_more_images
 from .first_run import about_first_run, about_start
 from .observations import NotTested, Observations, amounts, towers
 from .steps import (
-    ALONE,
     Deciding,
     Step,
     about_step,
@@ -25,6 +24,7 @@ from .steps import (
     folded,
     folded_only_above,
     gone_without_folding,
+    proof_of_folding,
     the_step,
 )
 
@@ -103,7 +103,7 @@ def in_short(measured: Observations, step: Step | None, level: float) -> str:
     decided = deciding(measured, step, level)
     slow, fast = (measured.timed(step.quantity, first=decided.look, devices=of) for of in (step.below, step.above))
     step = replace(step, sure=how_sure(slow, fast, decided.confidence))
-    in_vain = _in_vain(measured) if is_folding(measured, step) else ""
+    in_vain = _in_vain(measured) if proof_of_folding(measured, step, decided) else ""
     return prose([_where(measured, step), cause(measured, step, decided), in_vain])
 
 
@@ -121,29 +121,30 @@ def _where(measured: Observations, step: Step) -> str:
     return t("Later runs become faster {step}. First runs: {seconds}.", step=step, seconds=seconds)
 
 
-def is_folding(measured: Observations, step: Step, decided: Deciding = ALONE) -> bool:
-    """Whether the step comes from constant folding and from nothing else."""
-    return bool(folded_only_above(measured, step) and gone_without_folding(measured, step, decided))
-
-
 def cause(measured: Observations, step: Step, decided: Deciding) -> str:
     """Whether the step comes from constant folding: then two statements have to be true."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
-    reasons = {
-        t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
-        t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step, decided),
-    }
-    if all(reasons.values()):
+    proof = proof_of_folding(measured, step, decided)
+    if proof == "certain":
         return t(
             "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
             "with folding switched off the step is gone."
         )
-    if is_folding(measured, step):
+    if proof == "alone":
         return t(
             "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
             "and with folding switched off the step is gone, by an interval of 95 % for itself alone."
         )
+    if proof == "seen":
+        return t(
+            "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
+            "and with folding switched off the step is gone (seen, not tested)."
+        )
+    reasons = {
+        t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
+        t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step, decided),
+    }
     if False in reasons.values():
         wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
         return t("This is not, or not only, constant folding: it is not true that {reasons}.", reasons=wrong)

@@ -7,9 +7,9 @@ from tsuishi.base.language import t
 from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
 
-from .diagnosis import cause, is_folding
+from .diagnosis import cause
 from .observations import Observations
-from .steps import Step, deciding, the_step
+from .steps import Step, deciding, proof_of_folding, the_step
 
 
 def headline(measured: Observations, level: float) -> Headline | None:
@@ -28,15 +28,19 @@ def headline(measured: Observations, level: float) -> Headline | None:
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
     fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}
     title = _title(step, sure, **fields)
-    if sure and is_folding(measured, step, decided):
+    proof = proof_of_folding(measured, step, decided)
+    if proof == "certain":
         title = t("{finding}: this is constant folding", finding=title)
         why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
-    elif is_folding(measured, step):
+    elif proof == "alone":
         title = t("{finding}: it looks like constant folding", finding=title)
         why = t(
             "Its graph was folded on the fast side only. With folding off the step is gone, by an interval of 95 % for "
             "itself alone."
         )
+    elif proof == "seen":
+        title = t("{finding}: it looks like constant folding", finding=title)
+        why = t("Its graph was folded on the fast side only. With folding off the step is gone (seen, not tested).")
     else:
         why = cause(measured, step, decided)
     points = tuple(_points(measured, step))

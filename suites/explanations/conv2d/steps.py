@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, Region
@@ -67,6 +67,10 @@ def find_step(measured: Observations, quantity: str, **axes: Any) -> Step | None
     return max(steps, key=lambda step: step.excess, default=None)
 
 
+# By the intervals that decide; by intervals of 95 %, each for itself alone; by the values, without intervals.
+Proof = Literal["certain", "alone", "seen"]
+
+
 class Deciding(NamedTuple):
     """The intervals by which words on a step are certain: their confidence, and the first trials that they take."""
 
@@ -108,8 +112,11 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
-def gone_without_folding(measured: Observations, step: Step, decided: Deciding = ALONE) -> bool | None:
-    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it."""
+def gone_without_folding(measured: Observations, step: Step, decided: Deciding) -> bool | None:
+    """Whether the step is gone with folding switched off; None: not known, or its interval does not show it.
+
+    By the values themselves where no interval of them is known.
+    """
     slow = measured.timed(step.quantity, first=decided.look, devices=step.below)
     without = measured.timed(step.quantity, first=decided.look, devices=step.above, graph_optimizers="no_folding")
     if slow is None or without is None:
@@ -117,6 +124,28 @@ def gone_without_folding(measured: Observations, step: Step, decided: Deciding =
     logarithm, least = slow.over(without), math.log(STEP * step.above / step.below)
     interval = logarithm.interval(decided.confidence) or Region(logarithm.value, logarithm.value)
     return None if interval.low < least < interval.high else interval.high <= least
+
+
+def proof_of_folding(measured: Observations, step: Step, decided: Deciding) -> Proof | None:
+    """How far the trials show that the step comes from constant folding, and from nothing else; None: they do not.
+
+    It does where the graph that ran was folded on the fast side alone, and the step is gone with folding switched off.
+    """
+    if not folded_only_above(measured, step) or gone_without_folding(measured, step, decided) is False:
+        return None
+    for proof, by in (("certain", decided), ("alone", ALONE)):
+        slow, fast, without = (
+            measured.timed(step.quantity, first=by.look, devices=count, **axes)
+            for count, axes in ((step.below, {}), (step.above, {}), (step.above, {"graph_optimizers": "no_folding"}))
+        )
+        if not (slow and fast and without):
+            return None
+        interval = slow.over(fast).interval(by.confidence)
+        if interval is None or slow.over(without).interval(by.confidence) is None:
+            return "seen" if gone_without_folding(measured, step, by) else None
+        if interval.low > 0 and gone_without_folding(measured, step, by):
+            return "certain" if proof == "certain" else "alone"
+    return None
 
 
 def about_step(measured: Observations) -> str:

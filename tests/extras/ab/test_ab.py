@@ -14,6 +14,7 @@ from tests.commands.test_tasks import checkout
 from tests.extras.ab.repository import Repository
 from tests.tiny_venv import PYTHONS, add_tiny
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_USER_ERROR, EXIT_VERDICT
+from tsuishi.specs.questions import LOOKS
 
 # A benchmark that takes as long as the file beside it says, and prints so.
 BENCH = """
@@ -98,10 +99,15 @@ def test_a_slower_commit_is_red_in_every_form_and_the_repository_stays_as_it_was
     assert "another look: these versions were compared in 1 call before, 1 of them red" in again.stdout
 
 
-def test_the_same_commit_beside_itself_is_not_slower_and_words_behind_the_dashes_stay_whole(call: Call) -> None:
+def test_the_same_commit_beside_itself_is_not_slower_and_words_behind_the_dashes_stay_whole(
+    call: Call, tmp_path: Path
+) -> None:
     result = call("main", "main", "--limit", "1.5", command=("python", "bench.py", "two words", "--size=3"))
     assert result.returncode == 0, result.stdout + result.stderr
     assert "step time: not slower than 1.5: at most 1." in result.stdout
+    (run,) = (tmp_path / "data").rglob("run.json")
+    (asked,) = json.loads(run.read_text())["questions"]
+    assert asked["last_look"] == LOOKS[-1], "late looks have more of its error"
 
 
 def test_files_that_are_in_no_commit_are_a_side(repository: Repository, call: Call, tmp_path: Path) -> None:

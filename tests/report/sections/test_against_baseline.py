@@ -115,6 +115,24 @@ def test_a_case_that_does_not_run_any_more_is_lost(tmp_path: Path, status: str) 
     assert f"ok then, {status.replace('_', ' ')} now" in str(failed.get("message"))
 
 
+@pytest.mark.parametrize(("days", "lost"), [((11, 12), 1), ((11, 14), 0)])
+def test_the_last_day_of_each_side_says_whether_a_case_is_lost(
+    tmp_path: Path, days: tuple[int, int], lost: int
+) -> None:
+    """As in a job that reports runs of two earlier days beside its own, of the 13th."""
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    today = SyntheticRun(tmp_path / "now" / "20261113-080000-quick", created_at="2026-11-13T08:00:00Z")
+    today.started_at = "2026-11-13T08:00:01Z"
+    for batch in BATCHES:
+        today.add(training_case(batch), TORCH, status="out_of_memory", reason="no more")
+    now = [*(session(tmp_path / "now", day) for day in days), today.finish()]
+    line = held(tmp_path / "out", now, earlier)
+    assert line.endswith(f"0 slower, 0 not slower, {3 - 3 * lost} open, {3 * lost} lost, 0 without a match.")
+    assert standings(tmp_path / "out").count("lost") == 3 * lost
+    turned = held(tmp_path / "turned", earlier, now)
+    assert " 0 lost," in turned, "what did not run in the baseline is not lost"
+
+
 @pytest.mark.long
 def test_another_machine_is_compared_and_named(tmp_path: Path) -> None:
     other = {**machine(), "memory_mib": 12345, "kernel": "6.99"}

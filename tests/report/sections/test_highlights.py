@@ -333,9 +333,15 @@ def test_where_no_claim_was_tested_findings_come_first_and_a_line_says_what_clai
 
 
 def test_a_cause_that_no_interval_shows_only_looks_like_it(tmp_path: Path) -> None:
-    (card,) = cards(page(stepping(tmp_path, folded_from=4, trials=1)))
-    assert card.title.endswith("times as fast: it looks like constant folding")
-    assert (card.certainty, "at least" in card.title) == ("seen", False)
+    for trials in (1, 2):
+        made = page(stepping(tmp_path / str(trials), folded_from=4, trials=trials))
+        (card,) = cards(made)
+        assert card.title.endswith("times as fast: it looks like constant folding")
+        assert card.text.endswith("With folding off the step is gone (seen, not tested).")
+        assert (card.certainty, "at least" in card.title) == ("seen", False)
+        (row,) = questions_table(made).rows
+        assert "It looks like constant folding" in row[3].text
+        assert "the step is gone (seen, not tested)." in row[3].text
 
 
 def test_what_an_explanation_found_stands_at_the_top_though_nobody_asked_for_it(tmp_path: Path) -> None:

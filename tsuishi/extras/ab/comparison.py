@@ -15,10 +15,12 @@ from tsuishi.extras.scripts.proposals import Proposal, suite_text
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.experiment import Experiment, ExperimentFile
 from tsuishi.specs.quantities import is_unit_of_rate
-from tsuishi.specs.questions import LOOKS
+from tsuishi.specs.questions import LastLook
 from tsuishi.specs.selections import ENVIRONMENT
 
 SUITE_NAME = SOURCE = "ab"
+# The trials of each side after which a number stays undecided.
+MOST_TRIALS: LastLook = 96
 SIDE = "side"
 _SIDES_FILE, _LITERAL = "sides.json", "literal"
 
@@ -90,7 +92,7 @@ class Comparison:
             {
                 "id": claim_id(number),
                 "stated": False,
-                "last_look": LOOKS[-1],
+                "last_look": MOST_TRIALS,
                 "text": f"{proposal.label}: {self.sides[1].title} is not slower than {self.sides[0].title}.",
                 "checks": [
                     {

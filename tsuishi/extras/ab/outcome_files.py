@@ -132,7 +132,7 @@ def _junit(outcome: ComparisonOutcome, compared: Comparison) -> str:
         )
         for row in _rows(outcome)
     ]
-    cases += [BaselineCase(compared.title, failure, "slower", failure) for failure in outcome.failures]
+    cases += [BaselineCase(compared.title, failure, "lost", failure) for failure in outcome.failures]
     cases += [BaselineCase(compared.title, why, "open", why) for why in outcome.unclear]
     return junit_xml(cases, outcome.summary)
 

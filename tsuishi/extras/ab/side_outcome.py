@@ -8,13 +8,13 @@ from typing import Literal
 
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT
 from tsuishi.base.units import duration
-from tsuishi.extras.ab.comparison import SOURCE, claim_id
+from tsuishi.extras.ab.comparison import MOST_TRIALS, SOURCE, claim_id
 from tsuishi.extras.scripts.proposals import Proposal
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
 from tsuishi.specs.quantities import is_unit_of_rate
-from tsuishi.specs.questions import LOOKS
+from tsuishi.specs.questions import LOOKS, share_of_look
 from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import INTERRUPTED, OK
 from tsuishi.specs.vocabulary import Vocabulary
@@ -35,7 +35,8 @@ class Row:
 
     times: how many times as long the second takes, with the interval that decides; of a rate, how many times lower it
     is. `scatters`: the relative standard deviation between the trials of each side. `trials`: of the side with fewer.
-    `rounding`: the logarithm by which printed digits may make the ratio wrong, whatever the number of trials.
+    `rounding`: the logarithm by which printed digits may make the ratio wrong, whatever the number of trials. `level`:
+    the interval has the confidence 1 - level.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Row:
     scatters: tuple[float, float]
     trials: int
     rounding: float = 0.0
+    level: float = 0.0
 
     def sentence(self, limit: float, pair_s: float) -> str:
         """The row in words. pair_s: the seconds of a trial of both sides."""
@@ -62,16 +64,21 @@ class Row:
         return f"undecided: {low:.2f} to {high:.2f} times as long; {self._more(limit, pair_s)}"
 
     def _more(self, limit: float, pair_s: float) -> str:
-        """About how much more time decides it, if its value stays as it is: half an interval shrinks by the root."""
+        """About how much more time decides it, if its value stays as it is.
+
+        Half an interval shrinks by the root of the trials, and late looks have more of the error.
+        """
         distance = abs(math.log(limit) - math.log(self.times)) - self.rounding
         reach = math.log(self.interval[1] / self.interval[0]) / 2 - self.rounding
         if distance <= 0 < self.rounding:
             return "printed with too few digits, or too near the limit"
-        needed = self.trials * (reach / distance) ** 2 if distance else math.inf
-        look = next((each for each in LOOKS if each >= needed), 0)
-        if look <= self.trials:
-            return f"more than {LOOKS[-1]} trials of each side would decide it, or a quieter machine"
-        return f"about {duration((look - self.trials) * pair_s)} more"
+        error = self.level / share_of_look(self.trials, MOST_TRIALS)
+        deviations = {look: _deviations(error * share_of_look(look, MOST_TRIALS)) for look in LOOKS}
+        shrunk = reach * math.sqrt(self.trials) / _deviations(self.level)
+        needed = (look for look in LOOKS if look > self.trials and shrunk * deviations[look] < distance * look**0.5)
+        if look := next(needed, 0):
+            return f"about {duration((look - self.trials) * pair_s)} more"
+        return f"more than {MOST_TRIALS} trials of each side would decide it, or a quieter machine"
 
 
 @dataclass(frozen=True)
@@ -182,4 +189,10 @@ def _row(proposal: Proposal, judgement: Judgement, evidence: Evidence) -> Row | 
         (scatters[0], scatters[1]),
         min(term.trials for term in terms.values()),
         contrast.rounding,
+        judgement.level,
     )
+
+
+def _deviations(level: float) -> float:
+    """Half an interval of confidence 1 - level of a normal distribution, in standard deviations."""
+    return statistics.NormalDist().inv_cdf(1 - level / 2)

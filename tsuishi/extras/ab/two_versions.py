@@ -28,7 +28,6 @@ from tsuishi.machine.interpreters import real_executable
 from tsuishi.plan.planning import TooShort
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import open_run
-from tsuishi.specs.questions import LOOKS
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import vocabulary
 
@@ -134,8 +133,7 @@ def _main_job(chain: Chain, inner: Checkout, sides: Sequence[Side]) -> Chain:
     sub = chain.main_job(inner, _TASK, options, but=("out",), configured={"sandbox": False})
     if sub.session.clock.within_s is None:
         raise UserError("--within none: every number may need any time: give the longest, as --within 2h")
-    choice = replace(sub.session.choice, most_trials=LOOKS[-1])
-    sub.session = replace(sub.session, choice=choice, with_report=False)
+    sub.session = replace(sub.session, with_report=False)
     return sub
 
 

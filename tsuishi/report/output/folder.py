@@ -45,7 +45,7 @@ _MEMBERS = {
 class Report:
     """A report that was written; see Page for its verdicts and lines.
 
-    `slower`: a line for each case that is slower than its baseline, or lost. `unchecked`: why no case could be slower;
+    `failing`: a line for each case that is slower than its baseline, or lost. `unchecked`: why no case could be slower;
     else empty.
     """
 
@@ -53,7 +53,7 @@ class Report:
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]
-    slower: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
     unchecked: str = ""
 
 
@@ -112,10 +112,9 @@ def make_report(
             page = _written(fresh, evidence, templates, drawn, (earlier, past))
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
-    red = ("slower", "lost")
-    slower = tuple(f"{case.standing}: {case.text}" for case in page.baseline.cases if case.standing in red)
+    failing = tuple(f"{case.standing}: {case.text}" for case in page.baseline.cases if case.fails)
     closing = (*page.closing, page.baseline.summary)
-    return Report(out / "index.html", page.verdicts, closing, page.more, slower, page.baseline.unchecked)
+    return Report(out / "index.html", page.verdicts, closing, page.more, failing, page.baseline.unchecked)
 
 
 def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:

@@ -211,6 +211,11 @@ class BaselineCase(NamedTuple):
     standing: Literal["slower", "not slower", "open", "lost", "not matched"]
     text: str
 
+    @property
+    def fails(self) -> bool:
+        """Whether it fails a gate."""
+        return self.standing in ("slower", "lost")
+
 
 class BaselineOutcome(NamedTuple):
     """The result of a comparison with a baseline. `anchor`: of the section with the evidence.

@@ -1,4 +1,4 @@
-"""Comparisons of times in the sentences of explanations, each by its own interval of 95 %: no family has them."""
+"""Comparisons of times in the sentences of explanations, each by an interval for itself alone: no family has them."""
 
 import math
 from collections.abc import Mapping

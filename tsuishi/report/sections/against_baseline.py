@@ -1,9 +1,10 @@
 """Runs against their baseline: which cases are slower, which are not, what has no match, and what else differs."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
@@ -29,7 +30,7 @@ from tsuishi.report.parts.wording import (
 from tsuishi.report.sections.other_conditions import differing_conditions
 from tsuishi.report.sections.pairs import cases_by_quantity, is_pace, is_rate, known_quantities
 from tsuishi.specs.case import PROTOCOL, SUITE
-from tsuishi.specs.statuses import EXCLUDED, INTERRUPTED, MISSING, OK
+from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
 from tsuishi.verdicts.family import BASELINE
 from tsuishi.verdicts.hypotheses import Missing
@@ -50,21 +51,6 @@ TABLES: Tables = {
 }
 _WORDS: dict[Standing, str] = {"slower": mark("slower"), "not slower": mark("not slower"), "open": mark("open")}
 _TONES: dict[Standing, str] = {"slower": "bad", "not slower": "good", "open": "open"}
-# A case with these statuses alone was not tried to its end.
-_NOT_TRIED = {MISSING, INTERRUPTED, EXCLUDED}
-
-
-class _Unmatched(NamedTuple):
-    """A case, of either side, that is not compared. `is_lost`: it was ok in the baseline, and ended otherwise here."""
-
-    case_id: str
-    column: str
-    why: str
-    is_lost: bool = False
-
-    @property
-    def standing(self) -> Literal["lost", "not matched"]:
-        return "lost" if self.is_lost else "not matched"
 
 
 class AgainstBaseline:
@@ -82,12 +68,14 @@ class AgainstBaseline:
             for column in suite_cases.environments
         ]
         self._paces = baseline.paces(places, is_rate)
-        self._unmatched = list(self._without_match())
+        # The reasons, by case id and environment.
+        self._lost = {place: _why(*last) for place, last in baseline.lost().items()}
+        self._unmatched = [each for each in self._without_match() if each[:2] not in self._lost]
 
     def section(self) -> Section:
         """What became slower, then every compared case, what was not compared, and what else differs."""
         slower = [self._sentence(pace) for pace in self._paces if pace.standing == "slower"]
-        lost = [self._lost_text(each) for each in self._unmatched if each.is_lost]
+        lost = [self._lost_text(*place) for place in self._lost]
         conditions = differing_conditions(self._baseline)
         blocks: list[Block] = [Heading(t("Against the baseline")), Text(self.summary), Text(self._rule())]
         blocks += [Bullets(tuple(slower), title=t("Slower"), warning=True)] if slower else []
@@ -96,20 +84,19 @@ class AgainstBaseline:
         blocks += [self._table()] if self._paces else []
         if self._unmatched:
             rows = [
-                [text_cell(self._case(each.case_id)), text_cell(each.column), text_cell(each.why)]
-                for each in self._unmatched
+                [text_cell(self._case(case_id)), text_cell(column), text_cell(why)]
+                for case_id, column, why in self._unmatched
             ]
             columns = [t("case"), t("environment"), t("why")]
             blocks.append(Table(columns, rows, title=t("Without a match"), folded=True, filters=(1, 2)))
-        unmatched = [
-            self._where(each.case_id, each.column) | {"verdict": each.standing, "reason": each.why}
-            for each in self._unmatched
-        ]
-        view = View(tuple(blocks), {"baseline": [*map(self._row, self._paces), *unmatched]})
+        others = [("lost", *place, why) for place, why in self._lost.items()]
+        others += [("not matched", *each) for each in self._unmatched]
+        rows_of_others = [self._where(*place) | {"verdict": word, "reason": why} for word, *place, why in others]
+        view = View(tuple(blocks), {"baseline": [*map(self._row, self._paces), *rows_of_others]})
         return Section("baseline", t("Against the baseline"), (view,), folded=False)
 
     def cases(self) -> tuple[BaselineCase, ...]:
-        """Every case for CI: it is slower if any of its quantities is slower, else open if any is open."""
+        """Every case for CI: lost, else slower if any of its quantities is slower, else open if any is open."""
         found: dict[tuple[str, str], list[Pace]] = {}
         for pace in self._paces:
             found.setdefault((pace.place.case_id, pace.place.column), []).append(pace)
@@ -118,17 +105,16 @@ class AgainstBaseline:
                 column, self._case(case_id), _worst(paces), prose(f"{self._sentence(pace)}." for pace in paces)
             )
             for (case_id, column), paces in found.items()
+            if (case_id, column) not in self._lost
+        ]
+        lost = [
+            BaselineCase(column, self._case(case_id), "lost", self._lost_text(case_id, column))
+            for case_id, column in self._lost
         ]
         without = [
-            BaselineCase(
-                each.column,
-                self._case(each.case_id),
-                each.standing,
-                self._lost_text(each) if each.is_lost else each.why,
-            )
-            for each in self._unmatched
+            BaselineCase(column, self._case(case_id), "not matched", why) for case_id, column, why in self._unmatched
         ]
-        return (*compared, *without)
+        return (*compared, *lost, *without)
 
     @property
     def unchecked(self) -> str:
@@ -142,15 +128,14 @@ class AgainstBaseline:
     @cached_property
     def summary(self) -> str:
         """The outcome in a sentence."""
-        counts = {standing: sum(pace.standing == standing for pace in self._paces) for standing in _WORDS}
+        counts = Counter(pace.standing for pace in self._paces if pace.place[:2] not in self._lost)
         return t(
             "Against {baseline}, by a threshold of {threshold}: {slower} slower, {fine} not slower, {open} open, "
             "{lost} lost, {unmatched} without a match.",
             baseline=in_words(self._baseline.earlier.results.runs),
             threshold=f"{self._baseline.threshold:g}",
             slower=counts["slower"], fine=counts["not slower"], open=counts["open"],
-            lost=sum(each.is_lost for each in self._unmatched),
-            unmatched=sum(not each.is_lost for each in self._unmatched),
+            lost=len(self._lost), unmatched=len(self._unmatched),
         )  # fmt: skip
 
     def _rule(self) -> str:
@@ -165,7 +150,11 @@ class AgainstBaseline:
             "an interval.",
             count=FEWEST_TRIALS,
         )
-        return prose([rule, apart])
+        lost = t(
+            "A case is lost where it was ok on the last day of the baseline that tried it, and is not on the last day "
+            "here."
+        )
+        return prose([rule, apart, lost])
 
     def _table(self) -> Table:
         rows = []
@@ -202,30 +191,26 @@ class AgainstBaseline:
     def _axes(self, case_id: str) -> Mapping[str, Any]:
         return self._baseline.evidence.axes.get(case_id) or self._baseline.earlier.axes.get(case_id, {})
 
-    def _lost_text(self, lost: _Unmatched) -> str:
-        return t(
-            "{case}, {environment}: {why}",
-            case=self._case(lost.case_id), environment=lost.column, why=lost.why,
-        )  # fmt: skip
+    def _lost_text(self, case_id: str, column: str) -> str:
+        why = self._lost[case_id, column]
+        return t("{case}, {environment}: {why}", case=self._case(case_id), environment=column, why=why)
 
-    def _without_match(self) -> Iterator[_Unmatched]:
-        """Each case, of either side, that is not compared."""
+    def _without_match(self) -> Iterator[tuple[str, str, str]]:
+        """The case id, environment and reason of each case, of either side, that is not compared."""
         baseline = self._baseline
         ours, theirs = statuses(baseline.evidence), statuses(baseline.earlier)
         compared = {(pace.place.case_id, pace.place.column) for pace in self._paces}
         for case_id, column in (place for place in ours if place not in compared):
             its = baseline.columns.get(column)
             if its is None:
-                yield _Unmatched(case_id, column, _other_environment(baseline.unmatched.get(column, ())))
+                yield case_id, column, _other_environment(baseline.unmatched.get(column, ()))
             else:
                 why = self._without_ratio(case_id, column) or self._without_ratio(case_id, its, then=True)
-                then, now = theirs.get((case_id, its), ()), ours[case_id, column]
-                is_lost = OK in then and OK not in now and not _NOT_TRIED.issuperset(now)
-                yield _Unmatched(case_id, column, why or _why(then, now), is_lost)
+                yield case_id, column, why or _why(theirs.get((case_id, its), ()), ours[case_id, column])
         named = {its: column for column, its in baseline.columns.items()} | {its: its for its in baseline.only_then}
         for case_id, its in theirs:
             if its in named and (case_id, named[its]) not in ours:
-                yield _Unmatched(case_id, named[its], t("only in the baseline"))
+                yield case_id, named[its], t("only in the baseline")
 
     def _without_ratio(self, case_id: str, column: str, then: bool = False) -> str:
         """The first time or rate of 0 or less of a case, if it has any. then: in the baseline."""

@@ -120,7 +120,10 @@ def judged_on(claim: Claim, words: Vocabulary) -> str:
     if claim.untestable:
         return in_language(claim.untestable)
     with worded(words):
-        held = [(what(check), bounds_text(check.hold)) for check in claim.checks]
+        held = [
+            (t("some of {what}", what=what(check)) if check.every == "some" else what(check), bounds_text(check.hold))
+            for check in claim.checks
+        ]
     return "; ".join(f"{value} ({region})" if region else value for value, region in held)
 
 

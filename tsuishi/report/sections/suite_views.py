@@ -124,12 +124,13 @@ def _explained(explanation: Guarded) -> View:
     if not paragraphs:
         return View()
     text = t(
-        "Each environment's text follows from its own measurements above, and from nothing else. Its “at least” and "
-        "“about as fast” are by intervals of 95 %, each for itself alone: no certain findings."
+        "Each environment's text follows from its own measurements above, and from nothing else. Below its first "
+        "paragraph, “at least” and “about as fast” are by intervals of 95 %, each for itself alone: no certain "
+        "findings."
     )
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
     first, *others = paragraphs.values()
-    shared = [each for each in first if others and all(each in several for several in others)]
+    shared = [each for each in first[1:] if others and all(each in several for several in others)]
     shown = {name: [each for each in several if each not in shared] for name, several in paragraphs.items()}
     for heading, several in (*shown.items(), (t("Each of these environments"), shared)):
         if several:

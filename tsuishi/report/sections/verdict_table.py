@@ -29,7 +29,7 @@ _NOTES = (
     mark(
         "Found: the value with the interval that decides the verdict, from means of logarithms over trials. All "
         "verdicts of a report share one error limit: of 100 reports on environments that do not differ, at most 5 "
-        "state a difference. So the intervals are wider than 95 %, and wider at each later look (docs/certainty.md)."
+        "state a difference. So the intervals are wider than 95 % (docs/certainty.md)."
     ),
     mark("Direction only: the interval lies in the claimed direction, but not within the claimed size."),
     mark(
