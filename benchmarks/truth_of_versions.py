@@ -67,13 +67,19 @@ def with_modes(apart: float, scatter: float = 0.005) -> Truth:
     return draw
 
 
+def _head_first(random: Random, rounds: int) -> np.ndarray:
+    """Whether HEAD runs first in each round, 1 or 0: drawn for each odd round, and the other way in the next."""
+    drawn = random.integers(0, 2, ((rounds + 1) // 2, 1))
+    return np.hstack([drawn, 1 - drawn]).reshape(-1, 1)[:rounds]
+
+
 def beside_neighbour(scatter: float = 0.01) -> Truth:
     """A neighbour takes the cores for 30 s of every minute, times 1.5; a trial takes 4 s."""
 
     def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
         values, now_s = scattered(scatter)(random, rounds, numbers), random.uniform(0, 60)
-        for number in range(rounds):
-            for side in random.permutation([BASE, HEAD]).tolist():
+        for number, head_first in enumerate(_head_first(random, rounds)):
+            for side in (HEAD, BASE) if head_first else (BASE, HEAD):
                 beside = sum((now_s + tick) % 60 < 30 for tick in np.arange(0, 4, 0.25)) / 16
                 values[side][number] += math.log1p(0.5 * beside)
                 now_s += 4.0
@@ -86,7 +92,7 @@ def first_is_slower(scatter: float = 0.01) -> Truth:
     """The first process of a round takes 5 % longer."""
 
     def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
-        values, head_first = scattered(scatter)(random, rounds, numbers), random.integers(0, 2, (rounds, 1))
+        values, head_first = scattered(scatter)(random, rounds, numbers), _head_first(random, rounds)
         late = {BASE: 1 - head_first, HEAD: head_first}
         return {side: of + late[side] * 0.05 for side, of in values.items()}
 
@@ -111,13 +117,13 @@ def _trace() -> np.ndarray:
 
 
 def recorded(truth: Truth) -> Truth:
-    """A truth beside real trials: consecutive trials of `record`, each round a pair in drawn order."""
+    """A truth beside real trials: consecutive trials of `record`, each round a pair in the order of a run."""
 
     def draw(random: Random, rounds: int, numbers: int) -> dict[str, np.ndarray]:
         trace = _trace()
         start, columns = random.integers(len(trace)), random.permutation(trace.shape[1])[:numbers]
         taken = trace[(start + np.arange(2 * rounds)) % len(trace)][:, columns]
-        pairs, turned = taken.reshape(rounds, 2, -1), random.integers(0, 2, (rounds, 1)) > 0
+        pairs, turned = taken.reshape(rounds, 2, -1), _head_first(random, rounds) > 0
         noise = {BASE: np.where(turned, pairs[:, 1], pairs[:, 0]), HEAD: np.where(turned, pairs[:, 0], pairs[:, 1])}
         return {side: of + noise[side] for side, of in truth(random, rounds, numbers).items()}
 

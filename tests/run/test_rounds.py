@@ -345,6 +345,7 @@ def test_each_round_has_every_case_once_in_an_order_of_its_own(tmp_path: Path) -
     rounds = [bench.done[at : at + 8] for at in (0, 8, 16)]
     assert [{name.rpartition(".")[2] for name in each} for each in rounds] == [{"r1"}, {"r2"}, {"r3"}]
     orders = [[name.partition(".")[0] for name in each] for each in rounds]
+    assert orders[1] == orders[0][::-1], "each case runs before each other case as often as after it"
     assert len({tuple(order) for order in orders}) == 3
     assert len({frozenset(order) for order in orders}) == 1
 

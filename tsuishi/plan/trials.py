@@ -121,21 +121,32 @@ def too_early(words: Vocabulary, environments: Iterable[Environment], everything
 
 
 def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
-    """Every trial in the order of the run: repetition by repetition. The seed shuffles the trials of a repetition.
+    """Every trial in the order of the run: repetition by repetition, each in the order of `in_turn`.
 
     Because cases and environments alternate, a drift of the machine does not look like a difference between them.
     A case that an environment cannot run has only its first trial.
     """
-    order, trials = random.Random(seed), []  # noqa: S311
+    trials = []
     for repetition in range(1, max(planned.repetitions.values(), default=0) + 1):
         here = [
-            trial.renamed(trial.id.repeated(repetition))
+            cell
             for cell, trial in planned.first.items()
             if repetition <= planned.repetitions[cell] and (repetition == 1 or not trial.unsupported)
         ]
-        order.shuffle(here)
-        trials += here
+        first = map(planned.first.__getitem__, in_turn(here, seed, repetition))
+        trials += [trial.renamed(trial.id.repeated(repetition)) for trial in first]
     return trials
+
+
+def in_turn(cells: Iterable[MatrixCell], seed: int, repetition: int) -> list[MatrixCell]:
+    """The cells of a repetition in the order of their trials.
+
+    The seed shuffles those of an odd repetition; the next has the reverse order. So each cell runs before each other
+    cell as often as after it, and what comes from the order cancels: a slow first process, a drift within a repetition.
+    """
+    pair = (repetition + 1) // 2
+    order = sorted(cells, key=lambda cell: random.Random(f"{seed} {pair} {cell}").random())  # noqa: S311
+    return order if repetition % 2 else order[::-1]
 
 
 def history_name(trial: PlannedTrial, data: Mapping[str, str] | None) -> str:

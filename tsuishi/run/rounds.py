@@ -7,12 +7,11 @@ rounds up to their next look, where an extra asks for them. A question begins on
 of the trials so far; and a trial only if it fits.
 """
 
-import random
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from tsuishi.plan.trials import PlannedTrial
+from tsuishi.plan.trials import PlannedTrial, in_turn
 from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import LAST_LOOK, LOOKS, MatrixCell, PlannedQuestion
@@ -302,14 +301,13 @@ class Rounds:
         return fitting
 
     def _round(self, questions: Sequence[PlannedQuestion], number: int) -> list[PlannedTrial]:
-        """The trials of a round that did not run yet, shuffled by the seed and the round's number."""
-        cells = list(dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first))
+        """The trials of a round that did not run yet, in the order of `in_turn`."""
+        named = dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first)
+        cells = in_turn(named, self._seed, number)
         done = {cell: self.tally.of[cell].statuses for cell in cells if cell in self.tally.of}
         trials = [self._first[cell] for cell in cells if number not in done.get(cell, {})]
         trials = [trial.renamed(trial.id.repeated(number)) for trial in trials]
-        trials = [trial for trial in trials if number == 1 or not trial.unsupported]
-        random.Random(f"{self._seed} {number}").shuffle(trials)  # noqa: S311
-        return trials
+        return [trial for trial in trials if number == 1 or not trial.unsupported]
 
     def _fits(self, trial: PlannedTrial) -> bool:
         expected_s = self.expected_s(trial)
