@@ -220,7 +220,7 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
     checkout = tiny_checkout(tmp_path, "ok", "sleeps", profile="timeout_s = 5.0")
     child = runner_process(checkout, settings)
     wait_for(lambda: samples_written(tmp_path) and containers(client, tmp_path))
-    wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
+    wait_for(lambda: samples_written(tmp_path, "sleeps"))
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     ((orphan, status),) = containers(client, tmp_path)

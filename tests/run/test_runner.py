@@ -329,8 +329,11 @@ def wait_for(condition: Any, timeout_s: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def samples_written(root: Path) -> list[Path]:
-    return [path for path in root.glob("results/*/trials/.partial-*/samples.csv") if path.read_text().count("\n") > 1]
+def samples_written(root: Path, behaviour: str = "") -> list[Path]:
+    """The samples of trials that run now; behaviour: of this workload."""
+    of = f"-d{BEHAVIOURS.index(behaviour) + 1}-*" if behaviour else ""
+    written = root.glob(f"results/*/trials/.partial-*{of}/samples.csv")
+    return [path for path in written if path.read_text().count("\n") > 1]
 
 
 @pytest.mark.long
@@ -363,7 +366,7 @@ def test_a_trial_that_stood_still_does_not_count_and_is_measured_again(tmp_path:
 def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Path) -> None:
     make_checkout(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
     child = runner_process(tmp_path)
-    wait_for(lambda: samples_written(tmp_path))
+    wait_for(lambda: samples_written(tmp_path, "sleeps"))
     children = psutil.Process(child.pid).children(recursive=True)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
