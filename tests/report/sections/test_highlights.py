@@ -324,7 +324,7 @@ def test_where_no_claim_was_tested_findings_come_first_and_a_line_says_what_clai
     first, second, third, *_ = made.sections[0].blocks
     assert [type(block) for block in (first, second, third)] == [Text, Highlights, Text], "no strip of dots"
     (line,) = [block.text for block in [*made.sections[0].blocks][2:] if isinstance(block, Text)]
-    found = re.fullmatch(r"Published claims that were not tested: (\d+)\. They need (.*)\.", line)
+    found = re.fullmatch(r"Published claims that were not tested: (\d+) of \1\. They need (.*)\.", line)
     assert found
     needs = {name: int(count) for name, count in re.findall(r"(?:^|, | and )([^,]*?) \((\d+)\)", found[2])}
     assert sum(needs.values()) == int(found[1]) == sum(len(source.claims) for source in shipped_sources())

@@ -37,11 +37,8 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
     asked = {}
     for answer in questions.answers:
         if answer.asked.kind == "explanation":
-            topic = t(
-                "{question}, {environment}", question=questions.title(answer.asked), environment=answer.columns[0]
-            )
             rank = _rank(answer) if answer.level else Rank.SEEN
-            asked[answer.asked.suite, answer.columns[0]] = (topic, answer.asked.id, rank)
+            asked[answer.asked.suite, answer.columns[0]] = (questions.topic(answer), answer.asked.id, rank)
         elif answer.asked.compares and answer.state == "answered":
             yield _compared(evidence, questions, answer)
     for suite in evidence.suites:
@@ -63,7 +60,7 @@ def decided_answers(evidence: Evidence, questions: Questions, explanations: Expl
         else:
             text = questions.words(answer) if answer.state == "answered" and answer.asked.claim else ""
         if text:
-            said[answer.asked.id] = t("{topic}: {words}", topic=questions.title(answer.asked), words=text)
+            said[answer.asked.id] = t("{topic}: {words}", topic=questions.topic(answer), words=text)
     return said
 
 
@@ -105,7 +102,7 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
             capital(t("{words}.", words=alike_by(look_at(answer.trials)))) if is_alike else "",
         ]
     )
-    topic = questions.title(answer.asked)
+    topic = questions.topic(answer)
     chart = _chart(evidence, answer, questions.sides(answer), both, topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
     measured = {(cell.case_id, answer.column(cell.environment)) for side in cells for cell in side}

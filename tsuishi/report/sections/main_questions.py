@@ -105,6 +105,13 @@ class Questions:
         title = in_language(asked.title).rstrip(".。")
         return f"{asked.source} ({asked.claim}): {title}" if asked.claim else title
 
+    def topic(self, answer: Answer) -> str:
+        """A question in the report's language, with its environment where it is asked of a single one."""
+        title = self.title(answer.asked)
+        if answer.asked.kind not in ("cases", "explanation"):
+            return title
+        return t("{question}, {environment}", question=title, environment=answer.columns[0])
+
     def brief(self, asked: PlannedQuestion) -> str:
         """A question in a few words, with its environments."""
         name = claim_name(asked.source, asked.claim) if asked.claim else self.title(asked)
@@ -187,7 +194,11 @@ class Questions:
             unit = unit_of(quantity)
             values = in_words(f"{name} {amount(math.exp(term.mean), unit)}" for name, term in known)
             return t("{what}: {values}", what=label(quantity), values=values)
-        return t("nothing was measured yet") if not answer.trials else t("it has no time and no rate")
+        return (
+            t("nothing was measured yet")
+            if not answer.trials
+            else t("it has no time and no rate: the tables of its suite have its numbers")
+        )
 
     def _explanation(self, answer: Answer) -> str:
         """The first paragraph of a suite's explanation in an environment."""

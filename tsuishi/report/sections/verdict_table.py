@@ -134,7 +134,10 @@ class Verdicts:
         has_gpus = any(record.gpus for record in self._evidence.machine_records.values())
         counted = Counter(_need(each, has_gpus) for each in without)
         needs = in_words(t(_NEEDS[need], count=counted[need]) for need in _NEEDS if counted[need])
-        return t("Published claims that were not tested: {count}. They need {needs}.", count=len(without), needs=needs)
+        return t(
+            "Published claims that were not tested: {count} of {all}. They need {needs}.",
+            count=len(without), all=len(self.of_each_claim), needs=needs,
+        )  # fmt: skip
 
     @property
     def answer(self) -> str:
@@ -143,6 +146,8 @@ class Verdicts:
         verdicts = [t("{count} {what}", count=counted[each], what=t(each)) for each in DECIDED if counted[each]]
         if not verdicts:
             return ""
+        if open_ := sum(count for verdict, count in counted.items() if verdict not in DECIDED):
+            verdicts.append(t("{count} not decided", count=open_))
         return t("{all} published claims: {verdicts} here", all=len(self.of_each_claim), verdicts=in_words(verdicts))
 
     def section(self) -> Section:
