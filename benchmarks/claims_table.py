@@ -196,7 +196,7 @@ INTRODUCTION = """
 `run-suite --plan` prints both tables for your machine, where cards, drivers and built environments may differ.
 
 **The first ten minutes on a card**, with nothing built, by the guesses of suites and specs: downloads are apart from
-the ten minutes, and the download of `.venv` (100 MB) and of base images comes on top. With environments built, more
+the ten minutes, and the download of `.venv` (130 MB) and of base images comes on top. With environments built, other
 claims are asked. A card that MIG divides is not measured, and the plan is that of a CPU; a desktop's memory is no
 reason to wait.
 
