@@ -29,7 +29,9 @@ def test_a_picture_keeps_its_data_beside_its_source() -> None:
 def test_the_kept_report_has_every_claim_of_the_sources() -> None:
     kept = {(row["source"], row["claim"]) for row in table_of(KEPT, "verdicts")}
     assert kept == {(source.name, claim.id) for source in SOURCES for claim in source.claims}
-    assert f"Published claims that were not tested: {CLAIMS} of {CLAIMS}." in (KEPT / "report.md").read_text(encoding="utf-8")
+    assert f"Published claims that were not tested: {CLAIMS} of {CLAIMS}." in (KEPT / "report.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_counts_of_claims_and_sources_in_the_readme_are_those_of_the_code() -> None:

@@ -163,7 +163,9 @@ def test_an_answer_is_printed_when_it_is_decided_and_as_the_report_words_it(
         return decided_so_far(RunDirectory(path), checkout.published, WORDS)
 
     run = run_suite(replace(session(checkout, 600.0), decided=decided))
-    said = [line for line in capsys.readouterr().out.splitlines() if "SciPy: one core against all of them: " in line]
+    said = [
+        line for line in capsys.readouterr().out.splitlines() if "SciPy: one core against all of them, host: " in line
+    ]
     assert len(said) == 1, said
     after, _, sentence = said[0].partition(": ")
     assert re.fullmatch(r"(\d+ min )?\d+ s", after)
