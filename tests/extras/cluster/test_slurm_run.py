@@ -309,6 +309,7 @@ def test_a_node_that_loses_its_power_is_a_failed_row_and_its_trial_runs_once_mor
     def cut() -> None:
         wait_for(lambda: started(tmp_path) and slurm.command("squeue", "--noheader", "--states=RUNNING"), 60)
         wait_for(lambda: list(tmp_path.glob("results/*/trials/*.a1")), 60)  # only the long trial is left
+        wait_for(lambda: len(slurm.command("squeue", "--noheader", "--states=RUNNING").splitlines()) == 1, 60)
         lost.append(node_of(slurm))
         assert slurm.kill_node(lost[0], power_cut=True)
 
