@@ -67,7 +67,7 @@ def test_each_look_has_half_of_the_error_of_the_look_before() -> None:
     assert [decision.level for decision in levels.values()] == [0.0, 0.025, 0.025, 0.0125, 0.00625]
 
 
-def test_with_a_last_look_late_looks_have_most_of_the_error_and_all_looks_no_more_than_it() -> None:
+def test_with_a_last_look_late_looks_have_more_of_the_error_and_all_looks_together_no_more_than_it() -> None:
     ps = PValues(0.005, 0.005, 1.0)
     found = {trials: decide([Hypothesis(ps, trials, 96)], 0.05)[0] for trials in (2, *LOOKS, 200)}
     levels = [found[look].level for look in LOOKS]

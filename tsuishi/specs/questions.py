@@ -134,15 +134,17 @@ class PlannedQuestion(toml.Spec):
         return self.kind in ("environments", "cases")
 
 
-def look_at(trials: int) -> int:
+def look_at(trials: int, last: int = 0) -> int:
     """The trials that count at the last look: 3, 6, 12, 24, 48 …; 0 for fewer than the first look.
 
-    >>> [look_at(trials) for trials in (2, 3, 5, 6, 25, 48)]
-    [0, 3, 3, 6, 24, 48]
+    last: no look follows this look; 0: looks go on for ever.
+
+    >>> [look_at(trials) for trials in (2, 3, 5, 6, 25, 48)], look_at(48, 24)
+    ([0, 3, 3, 6, 24, 48], 24)
     """
     look = 0
     following = LOOKS[0]
-    while following <= trials:
+    while following <= min(trials, last or trials):
         look, following = following, 2 * following
     return look
 
@@ -150,9 +152,9 @@ def look_at(trials: int) -> int:
 def share_of_look(trials: int | None, last: int = 0) -> float:
     """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
 
-    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once. last: no look follows this
-    look. Then the shares up to a look are together the root of its part of the last look's trials: late looks, which
-    see more, have more (the power family of Kim and DeMets, Biometrika 74, 1987, 149-154, with the exponent 1/2).
+    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once. With a `last` look the
+    shares up to a look are together the root of its part of the last look's trials: late looks, which see more, have
+    more (the power family of Kim and DeMets, Biometrika 74, 1987, 149-154, with the exponent 1/2).
 
     >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
     [1.0, 0.0, 0.5, 0.25, 0.125]
@@ -161,7 +163,10 @@ def share_of_look(trials: int | None, last: int = 0) -> float:
     """
     if trials is None:
         return 1.0
-    look = look_at(min(trials, last or trials))
-    if not last or not look:
-        return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0
-    return math.sqrt(look / last) - math.sqrt((look // 2 if look > LOOKS[0] else 0) / last)
+    look = look_at(trials, last)
+    if not look:
+        return 0.0
+    if not last:
+        return 0.5 ** (look // LOOKS[0]).bit_length()
+    before = look // 2 if look > LOOKS[0] else 0
+    return math.sqrt(look / last) - math.sqrt(before / last)

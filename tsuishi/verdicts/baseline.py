@@ -82,14 +82,14 @@ class Baseline:
         here = {environment.name for environment in ours.values()}
         self.only_then = [name for name, other in theirs.items() if other.name not in here]
 
-    def lost(self) -> dict[tuple[str, str], tuple[set[str], set[str]]]:
+    def lost(self) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
         """Cases that were ok on the last day of the baseline that tried them, and are not on the last day here.
 
         By case id and label: their statuses on these days, then and now.
         """
         then, now = _last_statuses(self.earlier), _last_statuses(self.evidence)
         both = {
-            (case_id, column): (then.get((case_id, self.columns.get(column, "")), set()), here)
+            (case_id, column): (then.get((case_id, self.columns.get(column, "")), []), here)
             for (case_id, column), here in now.items()
         }
         return {place: days for place, days in both.items() if OK in days[0] and OK not in days[1]}
@@ -179,17 +179,17 @@ def _apart(term: Term) -> Term:
     return term._replace(sessions=apart)
 
 
-def _last_statuses(evidence: Evidence) -> dict[tuple[str, str], set[str]]:
+def _last_statuses(evidence: Evidence) -> dict[tuple[str, str], list[str]]:
     """The statuses of each case on the last day on which a trial of it ended, by case id and label."""
-    found: dict[tuple[str, str], tuple[str, set[str]]] = {}
-    names = ("started_at", "case_id", "column", "status", "run_id")
-    trials = zip(*(evidence.results.counting[name].tolist() for name in names), strict=True)
+    found: dict[tuple[str, str], tuple[str, list[str]]] = {}
+    counting, names = evidence.results.counting, ("started_at", "case_id", "column", "status", "run_id")
+    trials = zip(*(counting[name].tolist() for name in names), strict=True)
     for started_at, case_id, column, status, run_id in sorted(trials, key=lambda trial: str(trial[0])):
         if status not in (INTERRUPTED, EXCLUDED):
             day = evidence.days[evidence.session(run_id, str(started_at))]
-            last, of_day = found.get((case_id, column), ("", set()))
-            found[case_id, column] = day, {*of_day, status} if day == last else {status}
-    return {place: of_day for place, (_, of_day) in found.items()}
+            last, of_day = found.get((case_id, column), ("", []))
+            found[case_id, column] = day, [*of_day, status] if day == last else [status]
+    return {place: [*dict.fromkeys(of_day)] for place, (_, of_day) in found.items()}
 
 
 def statuses(evidence: Evidence) -> Mapping[tuple[str, str], Collection[str]]:

@@ -140,7 +140,7 @@ def _at_last_look(source: str, claim: Claim, subject: Subject, suites: Collectio
     trials = fewest_trials(results(judgement))
     if trials is not None and trials < FEWEST_TRIALS:
         return replace(judgement, hindrance="too few", trials=trials)
-    look = look_at(min(trials, claim.last_look or trials)) if trials else 0
+    look = look_at(trials, claim.last_look) if trials else 0
     if not look:
         return judgement
     return _tested(source, claim, subject, looks.on(subject, suites, look))

@@ -18,6 +18,7 @@ from .first_run import about_first_run, about_start
 from .observations import NotTested, Observations, amounts, towers
 from .steps import (
     Deciding,
+    Proof,
     Step,
     about_step,
     deciding,
@@ -25,6 +26,7 @@ from .steps import (
     folded_only_above,
     gone_without_folding,
     proof_of_folding,
+    sides,
     the_step,
 )
 
@@ -33,6 +35,20 @@ ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or
 
 _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side and not on the slow one")
 _GONE_WITHOUT_FOLDING = mark("with folding switched off the step is gone")
+_PROOFS: Mapping[Proof, str] = {
+    "certain": mark(
+        "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
+        "with folding switched off the step is gone."
+    ),
+    "alone": mark(
+        "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
+        "and with folding switched off the step is gone, by an interval of 95 % for itself alone."
+    ),
+    "seen": mark(
+        "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
+        "and with folding switched off the step is gone (seen, not tested)."
+    ),
+}
 
 
 def diagnose(
@@ -101,8 +117,7 @@ def in_short(measured: Observations, step: Step | None, level: float) -> str:
     if step is None:
         return _without_step(measured)
     decided = deciding(measured, step, level)
-    slow, fast = (measured.timed(step.quantity, first=decided.look, devices=of) for of in (step.below, step.above))
-    step = replace(step, sure=how_sure(slow, fast, decided.confidence))
+    step = replace(step, sure=how_sure(*sides(measured, step, decided.look), decided.confidence))
     in_vain = _in_vain(measured) if proof_of_folding(measured, step, decided) else ""
     return prose([_where(measured, step), cause(measured, step, decided), in_vain])
 
@@ -126,21 +141,8 @@ def cause(measured: Observations, step: Step, decided: Deciding) -> str:
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
     proof = proof_of_folding(measured, step, decided)
-    if proof == "certain":
-        return t(
-            "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
-            "with folding switched off the step is gone."
-        )
-    if proof == "alone":
-        return t(
-            "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
-            "and with folding switched off the step is gone, by an interval of 95 % for itself alone."
-        )
-    if proof == "seen":
-        return t(
-            "It looks like constant folding: the graph that ran was folded on the fast side and not on the slow one, "
-            "and with folding switched off the step is gone (seen, not tested)."
-        )
+    if proof:
+        return t(_PROOFS[proof])
     reasons = {
         t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
         t(_GONE_WITHOUT_FOLDING): gone_without_folding(measured, step, decided),

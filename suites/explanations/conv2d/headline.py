@@ -1,15 +1,24 @@
 """The headline of the diagnosis: the step, how sure it is, and its cause, with a chart of runs by towers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tsuishi.base.language import t
+from tsuishi.base.language import mark, t
 from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
 
 from .diagnosis import cause
 from .observations import Observations
-from .steps import Step, deciding, proof_of_folding, the_step
+from .steps import Proof, Step, deciding, proof_of_folding, sides, the_step
+
+_PROOFS: Mapping[Proof, str] = {
+    "certain": mark("Its graph was folded on the fast side only, and with folding off the step is gone."),
+    "alone": mark(
+        "Its graph was folded on the fast side only. With folding off the step is gone, by an interval of 95 % for "
+        "itself alone."
+    ),
+    "seen": mark("Its graph was folded on the fast side only. With folding off the step is gone (seen, not tested)."),
+}
 
 
 def headline(measured: Observations, level: float) -> Headline | None:
@@ -22,7 +31,7 @@ def headline(measured: Observations, level: float) -> Headline | None:
         return None
     decided = deciding(measured, step, level)
     confidence, look = decided
-    slow, fast = (measured.timed(step.quantity, first=look, devices=count) for count in (step.below, step.above))
+    slow, fast = sides(measured, step, look)
     interval = slow.over(fast).interval(confidence) if slow and fast else None
     sure = interval is not None and interval.low > 0
     least = near_end(interval) if interval is not None and sure else step.slow / step.fast
@@ -31,18 +40,9 @@ def headline(measured: Observations, level: float) -> Headline | None:
     proof = proof_of_folding(measured, step, decided)
     if proof == "certain":
         title = t("{finding}: this is constant folding", finding=title)
-        why = t("Its graph was folded on the fast side only, and with folding off the step is gone.")
-    elif proof == "alone":
+    elif proof:
         title = t("{finding}: it looks like constant folding", finding=title)
-        why = t(
-            "Its graph was folded on the fast side only. With folding off the step is gone, by an interval of 95 % for "
-            "itself alone."
-        )
-    elif proof == "seen":
-        title = t("{finding}: it looks like constant folding", finding=title)
-        why = t("Its graph was folded on the fast side only. With folding off the step is gone (seen, not tested).")
-    else:
-        why = cause(measured, step, decided)
+    why = t(_PROOFS[proof]) if proof else cause(measured, step, decided)
     points = tuple(_points(measured, step))
     caption = t("Trials by number of towers, log scale.")
     return Headline(title, why, sure, least, look or measured.most_trials, step.quantity, t("towers"), points, caption)

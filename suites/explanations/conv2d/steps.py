@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import prose, t
-from tsuishi.estimates.intervals import CONFIDENCE, Region
-from tsuishi.report.parts.compared_times import how_sure, times
+from tsuishi.estimates.intervals import CONFIDENCE, Contrast, Region
+from tsuishi.report.parts.compared_times import Timed, how_sure, times
 from tsuishi.specs.questions import look_at
 
 from .observations import Observations, amounts, towers
@@ -90,10 +90,15 @@ def the_step(measured: Observations) -> Step | None:
     return next(filter(None, (find_step(measured, quantity) for quantity in QUANTITIES)), None)
 
 
+def sides(measured: Observations, step: Step, look: int = 0) -> tuple[Timed | None, Timed | None]:
+    """The times below and above the step, of the first so many trials; of all for 0."""
+    slow, fast = (measured.timed(step.quantity, first=look, devices=count) for count in (step.below, step.above))
+    return slow, fast
+
+
 def deciding(measured: Observations, step: Step, level: float) -> Deciding:
     """The intervals that decide on a step. level: of all steps among which it was chosen, together (Bonferroni)."""
-    sides = [measured.timed(step.quantity, devices=count) for count in (step.below, step.above)]
-    look = look_at(min((side.term.trials for side in sides if side and side.term), default=0))
+    look = look_at(min((side.term.trials for side in sides(measured, step) if side and side.term), default=0))
     several = sum(max(0, len(measured.by_towers(quantity)) - 1) for quantity in QUANTITIES)
     return Deciding(1 - level / max(1, several), look)
 
@@ -112,16 +117,21 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
+def _over_unfolded(measured: Observations, step: Step, look: int) -> Contrast | None:
+    """The logarithm of the time below the step over the time above it with folding switched off, if both are there."""
+    slow, _ = sides(measured, step, look)
+    unfolded = measured.timed(step.quantity, first=look, devices=step.above, graph_optimizers="no_folding")
+    return slow.over(unfolded) if slow and unfolded else None
+
+
 def gone_without_folding(measured: Observations, step: Step, decided: Deciding) -> bool | None:
     """Whether the step is gone with folding switched off; None: not known, or its interval does not show it.
 
     By the values themselves where no interval of them is known.
     """
-    slow = measured.timed(step.quantity, first=decided.look, devices=step.below)
-    without = measured.timed(step.quantity, first=decided.look, devices=step.above, graph_optimizers="no_folding")
-    if slow is None or without is None:
+    logarithm, least = _over_unfolded(measured, step, decided.look), math.log(STEP * step.above / step.below)
+    if logarithm is None:
         return None
-    logarithm, least = slow.over(without), math.log(STEP * step.above / step.below)
     interval = logarithm.interval(decided.confidence) or Region(logarithm.value, logarithm.value)
     return None if interval.low < least < interval.high else interval.high <= least
 
@@ -131,20 +141,19 @@ def proof_of_folding(measured: Observations, step: Step, decided: Deciding) -> P
 
     It does where the graph that ran was folded on the fast side alone, and the step is gone with folding switched off.
     """
-    if not folded_only_above(measured, step) or gone_without_folding(measured, step, decided) is False:
+    if not folded_only_above(measured, step):
         return None
-    for proof, by in (("certain", decided), ("alone", ALONE)):
-        slow, fast, without = (
-            measured.timed(step.quantity, first=by.look, devices=count, **axes)
-            for count, axes in ((step.below, {}), (step.above, {}), (step.above, {"graph_optimizers": "no_folding"}))
-        )
-        if not (slow and fast and without):
+    proofs: tuple[tuple[Proof, Deciding], ...] = (("certain", decided), ("alone", ALONE))
+    for proof, by in proofs:
+        slow, fast = sides(measured, step, by.look)
+        unfolded, gone = _over_unfolded(measured, step, by.look), gone_without_folding(measured, step, by)
+        if gone is False or not (slow and fast and unfolded):
             return None
         interval = slow.over(fast).interval(by.confidence)
-        if interval is None or slow.over(without).interval(by.confidence) is None:
-            return "seen" if gone_without_folding(measured, step, by) else None
-        if interval.low > 0 and gone_without_folding(measured, step, by):
-            return "certain" if proof == "certain" else "alone"
+        if interval is None or unfolded.interval(by.confidence) is None:
+            return "seen" if gone else None
+        if gone and interval.low > 0:
+            return proof
     return None
 
 

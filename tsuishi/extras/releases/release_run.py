@@ -4,7 +4,6 @@ Environments are built when the search first needs them. A round counts only if 
 """
 
 import math
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from tsuishi.plan import trials
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import Matrix, PlannedTrial
+from tsuishi.plan.trials import Matrix, PlannedTrial, in_turn
 from tsuishi.plan.worth import BETWEEN_S, Costs
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
@@ -199,15 +198,14 @@ class _SearchRounds:
             self._matrix.first[cell] = self._matrix.first[cell].model_copy(update={"unsupported": str(failed)})
 
     def _round(self, names: Sequence[str]) -> list[PlannedTrial]:
-        """A trial of each environment, in an order that the seed and the number of the round decide."""
+        """A trial of each environment, in the order of `in_turn`."""
         self._number += 1
         batch = []
-        for name in names:
-            self._planned[name] += 1
-            cell = MatrixCell(self._question.case.id, name)
+        cells = (MatrixCell(self._question.case.id, name) for name in names)
+        for cell in in_turn(cells, self._session.choice.seed, self._number):
+            self._planned[cell.environment] += 1
             first = self._matrix.first[cell]
-            batch.append(first.renamed(first.id.repeated(self._planned[name])))
-        random.Random(f"{self._session.choice.seed} {self._number}").shuffle(batch)  # noqa: S311
+            batch.append(first.renamed(first.id.repeated(self._planned[cell.environment])))
         return batch
 
     def _value(self, entry: Trial) -> float | None:

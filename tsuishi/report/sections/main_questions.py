@@ -194,11 +194,9 @@ class Questions:
             unit = unit_of(quantity)
             values = in_words(f"{name} {amount(math.exp(term.mean), unit)}" for name, term in known)
             return t("{what}: {values}", what=label(quantity), values=values)
-        return (
-            t("nothing was measured yet")
-            if not answer.trials
-            else t("it has no time and no rate: the tables of its suite have its numbers")
-        )
+        if not answer.trials:
+            return t("nothing was measured yet")
+        return t("it has no time and no rate: the tables of its suite have its numbers")
 
     def _explanation(self, answer: Answer) -> str:
         """The first paragraph of a suite's explanation in an environment."""

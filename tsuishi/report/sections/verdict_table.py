@@ -146,8 +146,8 @@ class Verdicts:
         verdicts = [t("{count} {what}", count=counted[each], what=t(each)) for each in DECIDED if counted[each]]
         if not verdicts:
             return ""
-        if open_ := sum(count for verdict, count in counted.items() if verdict not in DECIDED):
-            verdicts.append(t("{count} not decided", count=open_))
+        if others := sum(count for verdict, count in counted.items() if verdict not in DECIDED):
+            verdicts.append(t("{count} not decided", count=others))
         return t("{all} published claims: {verdicts} here", all=len(self.of_each_claim), verdicts=in_words(verdicts))
 
     def section(self) -> Section:
