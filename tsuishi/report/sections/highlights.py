@@ -156,7 +156,7 @@ def _open(questions: Questions) -> Iterator[str]:
     """The first open questions, with their answers so far; then their number."""
     answers = [answer for answer in questions.answers if answer.state == "open"]
     for answer in answers[:_MOST_OPEN]:
-        yield t("{topic}: {words}", topic=questions.title(answer.asked), words=questions.words(answer))
+        yield t("{topic}: {words}", topic=questions.topic(answer), words=questions.words(answer))
     if len(answers) > _MOST_OPEN:
         yield t("{count} more are open: see the table of all questions.", count=len(answers) - _MOST_OPEN)
 
