@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import in_words, prose, t
-from tsuishi.report.parts.compared_times import Timed, compared
 from tsuishi.report.parts.explanation import Explanation, Paragraph
+from tsuishi.report.parts.two_sides import Timed, compared
 from tsuishi.report.parts.wording import amount, capital, case_text, digits
 
 _STEP, _LOADING, _IMBALANCE = "step_s", "loading_s", "gpu_imbalance"

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE
-from tsuishi.report.parts.compared_times import SAME, how_sure
 from tsuishi.report.parts.explanation import Paragraph
+from tsuishi.report.parts.two_sides import SAME, how_sure
 
 from . import equal_terms, guesses, interventions
 from .edge import about_edge, about_more_images

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from tsuishi.base.language import in_words, prose, t
-from tsuishi.report.parts.compared_times import compared
+from tsuishi.report.parts.two_sides import compared
 from tsuishi.report.parts.wording import capital, label
 
 from .observations import (

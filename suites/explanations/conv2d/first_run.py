@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.parts.compared_times import compared
+from tsuishi.report.parts.two_sides import compared
 
 from .interventions import runs
 from .observations import Observations, amounts, per_cent, towers

@@ -4,8 +4,9 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.estimates.intervals import CONFIDENCE
-from tsuishi.report.parts.compared_times import SAME, Timed, compared, ratio_of_ratios, times
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import CONFIDENCE, Contrast
+from tsuishi.report.parts.two_sides import SAME, Timed, compared, times
 from tsuishi.report.parts.wording import label
 
 from . import overhead
@@ -181,9 +182,18 @@ def _advantage(measured: Observations, axes: dict[str, int]) -> _Advantage | Non
     return None if scipy is None or compute is None else _Advantage(scipy, compute)
 
 
+def _ratio_of_ratios(above: tuple[Timed, Timed], below: tuple[Timed, Timed]) -> Contrast:
+    """The logarithm of a ratio of two times over another such ratio; without an error for too few trials."""
+    first, second = (one.over(other) for one, other in (above, below))
+    if first.error is None or second.error is None:
+        return Contrast(first.value - second.value, None, math.inf)
+    weights = zip((1.0, -1.0, -1.0, 1.0), (*above, *below), strict=True)
+    return contrast([(weight, timed.term) for weight, timed in weights if timed.term])
+
+
 def _grown(base: _Advantage, larger: _Advantage, change: Change) -> str:
     """The verdict on a guess, from the ratio of two advantages."""
-    grown = ratio_of_ratios((larger.scipy, larger.compute), (base.scipy, base.compute))
+    grown = _ratio_of_ratios((larger.scipy, larger.compute), (base.scipy, base.compute))
     interval, same = grown.interval(CONFIDENCE), math.log(SAME)
     favoured = t(change.for_scipy if grown.value < 0 else change.for_framework)
     if interval is None:

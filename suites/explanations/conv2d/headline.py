@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.parts.compared_times import at_least, near_end, times
 from tsuishi.report.parts.explanation import Headline
+from tsuishi.report.parts.two_sides import at_least, near_end, times
 
 from .diagnosis import cause
 from .observations import Observations

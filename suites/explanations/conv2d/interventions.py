@@ -3,7 +3,7 @@
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.parts.compared_times import times
+from tsuishi.report.parts.two_sides import times
 
 from .observations import Observations, amounts, towers
 from .steps import STEP, Step, find_step, folded

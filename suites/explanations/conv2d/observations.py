@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.report.parts.compared_times import Timed
+from tsuishi.report.parts.two_sides import Timed
 from tsuishi.report.parts.wording import digits, shown_in, status_text
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.verdicts.evidence import Evidence

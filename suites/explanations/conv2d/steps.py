@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, Contrast, Region
-from tsuishi.report.parts.compared_times import Timed, how_sure, times
+from tsuishi.report.parts.two_sides import Timed, how_sure, times
 from tsuishi.specs.questions import look_at
 
 from .observations import Observations, amounts, towers

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.explanation import Explanation, Paragraph
+from tsuishi.report.parts.two_sides import Timed
 
 from .printed_batches import STEP, batches_in_doubt
 from .steps import RATE, division

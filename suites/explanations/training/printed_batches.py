@@ -11,8 +11,8 @@ from typing import Any
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.printed_doubts import PrintedCell, independent_of
-from tsuishi.report.parts.compared_times import Timed, compared, is_open
 from tsuishi.report.parts.explanation import Paragraph
+from tsuishi.report.parts.two_sides import Timed, compared, is_open
 from tsuishi.report.parts.wording import amount, case_text, digits
 from tsuishi.specs.selections import Selection, Selector
 from tsuishi.verdicts.evidence import Evidence

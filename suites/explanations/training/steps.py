@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tsuishi.base.language import mark, prose, t
-from tsuishi.report.parts.compared_times import Timed, is_open, ratio_shown
 from tsuishi.report.parts.explanation import Paragraph
+from tsuishi.report.parts.two_sides import Timed, compared, is_open
 from tsuishi.report.parts.wording import amount, capital, case_text
 
 # Of later epochs, and of steady steps; a smaller last batch counts with its own number of images.
@@ -78,8 +78,8 @@ def _text(images: int, parts: Mapping[str, Timed]) -> str:
     )
     pairs = [(_LITERAL, _FED), (_FED, _RESIDENT), *((name, other) for _, name, other in _BESIDE if name in parts)]
     # The rates are compared upside down: of the same images, the lower rate takes longer.
-    compared = (ratio_shown(parts[other], parts[name], t(name), t(other)) for name, other in pairs)
-    return prose([division, *(t("{comparison}.", comparison=capital(text)) for text in compared)])
+    texts = (compared(parts[other], parts[name], t(name), t(other), same=1.0) for name, other in pairs)
+    return prose([division, *(t("{comparison}.", comparison=capital(text)) for text in texts)])
 
 
 def _share(part_s: float, literal_s: float, of: tuple[Timed, Timed] | None = None) -> str:

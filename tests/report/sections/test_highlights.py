@@ -12,7 +12,7 @@ from tests.suites.explanations.test_input_pipeline import case as pipeline_case
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS, shipped_sources
 from tsuishi.report.parts.blocks import Bullets, Highlight, Highlights, Page, Strip, Text
-from tsuishi.report.parts.compared_times import at_least
+from tsuishi.report.parts.two_sides import at_least
 from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.specs.case import Case
 
@@ -115,7 +115,7 @@ def test_a_slow_environment_is_a_finding_by_the_near_end_of_its_interval(tmp_pat
     assert at_least(near) == "1.76 times"
     assert card.title == f"{TORCH} is at least 1.76 times as fast as {TF}"
     assert (card.certainty, card.anchor) == ("certain", "suite-multi_gpu_scaling")
-    assert f"{TF} ÷ {TORCH}: 2.00 [1.77, 2.26]." in card.text
+    assert f"Step, mean of {TF} is 2.00 times that of {TORCH}, interval 1.77 to 2.26." in card.text
     (chart,) = card.charts
     assert [row["value"] for row in chart.specification["datasets"]["rows"] if row["value"]] == [
         factor * mean for mean in (1.0, 0.5) for factor in (math.exp(-0.02), 1.0, math.exp(0.02))
@@ -130,7 +130,7 @@ def test_a_near_end_has_as_many_digits_as_tell_it_from_1(tmp_path: Path) -> None
     made = page(compared(tmp_path, 0.5, 0.5 * math.exp(REACH + 0.0034)))
     (card,) = cards(made)
     assert card.title == f"{TORCH} is at least 1.003 times as fast as {TF}"
-    assert f"{TF} ÷ {TORCH}: 1.13 [1.003, 1.28]." in card.text
+    assert f"{TF} is 1.13 times that of {TORCH}, interval 1.003 to 1.28." in card.text
     assert "interval 1.003 to 1.28" in questions_table(made).rows[0][3].text
 
 

@@ -139,7 +139,7 @@ def test_a_planned_case_that_was_not_come_to_leaves_its_question_open(tmp_path: 
     run.run["questions"] = [question("half", [of], [[other.id, TF]])]
     found = questions(run)
     assert found.answers[0].state == "open"
-    assert found.words(found.answers[0]) == "one side was not measured yet"
+    assert found.words(found.answers[0]) == "not measured yet: batch 64"
 
 
 def test_an_explanation_is_what_the_report_finds_out(tmp_path: Path) -> None:

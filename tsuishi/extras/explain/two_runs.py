@@ -26,8 +26,7 @@ from tsuishi.extras.explain.suspects import CPUS, DATA_SET, SUSPECTS, beside_tri
 from tsuishi.extras.tables.check import Found
 from tsuishi.extras.tables.checkable import CheckableNumber
 from tsuishi.machine.process_limits import limits_of_process
-from tsuishi.report.parts.wording import digits, ratio_text, worded
-from tsuishi.report.sections.pairs import is_pace, is_rate
+from tsuishi.report.parts.wording import digits, is_pace, is_rate, ratio_text, worded
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import DEVICES, NODES, SUITE, Value
 from tsuishi.specs.environment import find_environment, without_engine

@@ -10,8 +10,8 @@ from tsuishi.estimates.contrasts import days_of
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
-from tsuishi.report.parts.compared_times import times
 from tsuishi.report.parts.declarations import ENVIRONMENT, QUANTITY, WHERE, Column, Tables, interval, ratio_columns
+from tsuishi.report.parts.two_sides import times
 from tsuishi.report.parts.wording import Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.claim_words import TONES
 from tsuishi.report.sections.pairs import Matchup

@@ -11,7 +11,7 @@ from tsuishi.base.files import write_json
 from tsuishi.extras.releases.release_changes import ReleaseChange, SearchResult
 from tsuishi.report.charts import figures
 from tsuishi.report.output.vega import to_svg
-from tsuishi.report.parts.compared_times import at_least
+from tsuishi.report.parts.two_sides import at_least
 from tsuishi.specs.environment import Environment
 
 _WIDTH, _HEIGHT = 640, 280

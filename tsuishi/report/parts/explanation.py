@@ -25,9 +25,9 @@ from tsuishi.base.toml import digest
 from tsuishi.estimates.intervals import CONFIDENCE
 from tsuishi.report.parts import declarations
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.declarations import Columns, Declared, Tables
 from tsuishi.report.parts.suite_cases import SuiteCases
+from tsuishi.report.parts.two_sides import Timed
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.answers import Answer

@@ -18,6 +18,7 @@ from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
 from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.quantities import is_unit_of_pace, is_unit_of_rate
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 from tsuishi.verdicts.hypotheses import Missing
@@ -172,6 +173,16 @@ def amount(value: float, unit: str) -> str:
 def unit_of(quantity: str) -> str:
     """The unit of a quantity; 1 for a pure number."""
     return vocabulary_in_use().quantity(quantity).unit
+
+
+def is_rate(quantity: str) -> bool:
+    """Whether more of a quantity is faster: its unit is something per time."""
+    return is_unit_of_rate(unit_of(quantity))
+
+
+def is_pace(quantity: str) -> bool:
+    """Whether a quantity is a time, a time per something, or a rate."""
+    return is_unit_of_pace(unit_of(quantity))
 
 
 def label(quantity: str) -> str:

@@ -19,6 +19,8 @@ from tsuishi.report.parts.wording import (
     Table,
     amount,
     case_text,
+    is_pace,
+    is_rate,
     label,
     no_number_text,
     protocol_words,
@@ -28,7 +30,7 @@ from tsuishi.report.parts.wording import (
     unit_of,
 )
 from tsuishi.report.sections.other_conditions import differing_conditions
-from tsuishi.report.sections.pairs import cases_by_quantity, is_pace, is_rate, known_quantities
+from tsuishi.report.sections.pairs import cases_by_quantity, known_quantities
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses

@@ -214,7 +214,7 @@ def _times_text(card: Card) -> str:
             "{times}× in {environment} (cases: {cases})", times=digits(value), environment=environment, cases=card.cases
         )
     return t(
-        "{times}× [{low}, {high}] in {environment} (cases: {cases})",
+        "{times}× in {environment} (interval {low} to {high}; cases: {cases})",
         times=digits(value),
         low=digits(low),
         high=digits(high),

@@ -149,17 +149,26 @@ def _bound(bound: float | None) -> str:
 
 
 def value_text(outcome: CheckResult, level: float = 0.0) -> str:
-    """The result of a check: its value and interval, if any; for a check on statuses, the statuses.
+    """The result of a check for a table: its value and interval, if any; for a check on statuses, the statuses.
 
     level: the interval has the confidence 1 - level; 0: 95 %, of a single look at a single comparison.
     """
+    text, ends = _value_and_ends(outcome, level)
+    return f"{text} [{', '.join(ends)}]" if ends else text
+
+
+def _value_in_words(outcome: CheckResult, level: float = 0.0) -> str:
+    """As `value_text`, for a sentence."""
+    text, ends = _value_and_ends(outcome, level)
+    return t("{value} (interval {low} to {high})", value=text, low=ends[0], high=ends[1]) if ends else text
+
+
+def _value_and_ends(outcome: CheckResult, level: float) -> tuple[str, list[str]]:
     if outcome.summary is None:
-        return in_words(status_text(status) for status in outcome.statuses)
+        return in_words(status_text(status) for status in outcome.statuses), []
     interval = outcome.summary.interval(1 - level if level else CONFIDENCE)
     text = NOTHING if math.isnan(outcome.summary.value) else digits(outcome.shown(outcome.summary.value))
-    if interval is None:
-        return text
-    return f"{text} [{', '.join(_end_text(outcome, end) for end in interval)}]"
+    return text, [_end_text(outcome, end) for end in interval or ()]
 
 
 def _end_text(outcome: CheckResult, end: float) -> str:
@@ -194,13 +203,13 @@ def _too_large_text(outcomes: Iterable[CheckResult]) -> str:
 
 
 def _result_text(outcome: CheckResult) -> str:
-    return f"{what(outcome.check)}: {value_text(outcome)}"
+    return f"{what(outcome.check)}: {_value_in_words(outcome)}"
 
 
 def _explained(outcome: CheckResult, level: float) -> str:
     """The result of a check, compared with the regions of the claim by the interval of confidence 1 - level."""
     check = outcome.check
-    fields = {"what": what(check), "found": value_text(outcome, level)}
+    fields = {"what": what(check), "found": _value_in_words(outcome, level)}
     if outcome.summary is None:
         if outcome.p_hold <= level and outcome.check.every != "some":
             return t("{what}: so in {count} of {count} trials.", count=outcome.counted, **fields)

@@ -21,7 +21,7 @@ from tsuishi.report.parts.ranking import (
     seen,
 )
 from tsuishi.report.parts.two_sides import TwoSides
-from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
+from tsuishi.report.parts.wording import amount, capital, case_text, label, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import MatrixCell, look_at
@@ -98,7 +98,7 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     text = prose(
         [
             t("{what}: {values}.", what=capital(label(both.quantity)), values=values) if values else "",
-            t("{of} ÷ {to}: {ratio}.", of=both.larger, to=both.smaller, ratio=ratio_text(both.ratio)),
+            capital(t("{words}.", words=both.words())),
             capital(t("{words}.", words=alike_by(look_at(answer.trials)))) if is_alike else "",
         ]
     )

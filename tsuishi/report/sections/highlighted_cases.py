@@ -75,7 +75,7 @@ def _is_seen(logarithm: Contrast) -> bool:
 
 
 def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: int) -> Highlight:
-    title = two_sides((environment, matchup.reference), logarithm, matchup.quantity).seen(matchup.rate)
+    title = two_sides((environment, matchup.reference), logarithm, matchup.quantity).seen()
     suite, protocol = matchup.suite_cases.suite, matchup.suite_cases.protocol
     topic = t("{topic}: {words}", topic=matchup.suite_cases.title, words=label(matchup.quantity))
     text = t("The mean over all cases that both have: {count}.", count=cases)

@@ -45,8 +45,6 @@ TABLES: Tables = {
         Column("trials", "integer", "of the case with the fewest"),
     )
 }
-# Where trials find only larger differences than this, their number says nothing to a reader.
-_SCATTERED = 10.0
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
@@ -134,7 +132,7 @@ class Questions:
 
     def _compared(self, answer: Answer) -> str:
         if answer.ratio is None:
-            return t("one side was not measured yet")
+            return t("not measured yet: {sides}", sides=in_words(self._unmeasured(answer)))
         both, error = self.compared(answer), answer.ratio.error
         if error is None and (others := self._beside(answer)):
             return t(
@@ -150,7 +148,7 @@ class Questions:
         elif answer.decision and answer.decision.holds:
             why = t("(usual trials differ by less than a tenth; {but})", but=alike_by(look_at(answer.trials)))
         elif answer.state == "open" and both.level:
-            why = _why_open(answer.ratio.detectable(both.level), look_at(answer.trials))
+            why = _why_open(both, look_at(answer.trials))
         else:
             why = ""
         return prose([both.words(), why])
@@ -165,6 +163,14 @@ class Questions:
         others = self._evidence.of_others
         places = ((cell.case_id, answer.column(cell.environment)) for cell in answer.asked.cells)
         return max((others.get(place, 0.0) for place in places), default=0.0)
+
+    def _unmeasured(self, answer: Answer) -> Iterator[str]:
+        """The names of the sides of a comparison of which a case has no number yet."""
+        asked, terms = answer.asked, self._evidence.terms
+        for name, side in zip(self.sides(answer), (asked.of, asked.to), strict=True):
+            keys = ((cell.case_id, answer.column(cell.environment), asked.quantity) for cell in side)
+            if any(key not in terms for key in keys):
+                yield name
 
     def sides(self, answer: Answer) -> tuple[str, str]:
         """The names of the two sides: their environments, or the axes in which their cases differ."""
@@ -214,9 +220,10 @@ class Questions:
         return row
 
 
-def _why_open(detectable: float, trials: int) -> str:
-    """How large a difference must be to be found by so many trials with this scatter. detectable: its logarithm."""
-    if detectable > math.log(_SCATTERED):
+def _why_open(both: TwoSides, trials: int) -> str:
+    """How large a difference must be to be found by so many trials with this scatter, unless they say nothing."""
+    detectable = both.logarithm.detectable(both.level)
+    if both.scatters or math.isinf(detectable):
         return t("(open: its trials scatter too much)")
     return t(
         "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",

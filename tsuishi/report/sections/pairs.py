@@ -8,8 +8,7 @@ from tsuishi.estimates.ratios import best, marked, mean_ratio
 from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.suite_cases import SuiteCases
-from tsuishi.report.parts.wording import unit_of
-from tsuishi.specs import quantities
+from tsuishi.report.parts.wording import is_pace, is_rate
 from tsuishi.specs.questions import look_at
 from tsuishi.verdicts.evidence import Evidence
 
@@ -83,16 +82,6 @@ def _at_look(evidence: Evidence, matchup: Matchup, case_id: str) -> dict[str, Te
     look = look_at(min((term.trials for term in terms.values()), default=0))
     of_look = evidence.terms_of_first(look) if look else evidence.terms
     return {environment: of_look[case_id, environment, matchup.quantity] for environment in terms}
-
-
-def is_rate(quantity: str) -> bool:
-    """Whether more of a quantity is faster: its unit is something per time."""
-    return quantities.is_unit_of_rate(unit_of(quantity))
-
-
-def is_pace(quantity: str) -> bool:
-    """Whether a quantity is a time, a time per something, or a rate."""
-    return quantities.is_unit_of_pace(unit_of(quantity))
 
 
 def _matchups(evidence: Evidence, every_suite: Iterable[SuiteCases], explanations: Explanations) -> Iterator[Matchup]:
