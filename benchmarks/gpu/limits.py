@@ -1,19 +1,21 @@
 """Step 3: the highest rates of the device, measured by suite device_limits' workload, against the card's data sheet."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.gpu import cases
 from benchmarks.gpu.findings import Finding, judged, not_here, unsupported, within
 from benchmarks.gpu.kit import Kit, trials_of
 from tsuishi.machine.compatibility import read_table
-from tsuishi.specs.data_sheets import DataSheet, sheet_of
+from tsuishi.specs.data_sheets import DataSheet
 
 # The shares of a sheet's rates that large products and copies should reach. cuBLAS reaches 0.65 to 0.95 of a peak, the
 # less the more power the product takes; copies reach 0.8 to 0.95 of a bandwidth that is without refresh and ECC.
 LEAST_OF_PEAK, LEAST_OF_BANDWIDTH = 0.6, 0.7
 # Sheets are rounded.
 ROUNDED = 1.02
+# Makers and drivers round: the limits of one card differ by less, those of two cards of a name by more.
+SAME_LIMIT = 0.02
 # The rate of a lane by PCIe generation, in 1e9 B/s and one direction: 2.5 to 64 GT/s with the link's coding (PCI
 # Express Base Specification). Headers of packets take a part, so that copies reach 0.75 to 0.9.
 LANE_GB_PER_S = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
@@ -23,6 +25,20 @@ C2C_GB_PER_S = 450.0
 # Seconds between two launches of a framework that is not slowed down: it takes Python and the driver some 2 to 6 us.
 LAUNCH_S = (2e-7, 2e-5)
 SUITE = "kit_limits"
+
+
+def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataSheet | None, str]:
+    """The data sheet of a GPU, which is described as by Nvml.describe; or None, and why there is none."""
+    name, limit_w = str(gpu["name"]).removeprefix("NVIDIA "), gpu["power_limit_w"]
+    named = [sheet for sheet in sheets if name in sheet.names]
+    if not named:
+        return None, f"no data sheet of '{name}' in images/compatibility.toml"
+    fitting = [sheet for sheet in named if limit_w and abs(limit_w / sheet.power_limit_w - 1) <= SAME_LIMIT]
+    if not fitting:
+        known = " or ".join(f"{sheet.power_limit_w:g}" for sheet in named)
+        has = f"{limit_w:g} W" if limit_w else "an unknown power limit"
+        return None, f"this '{name}' has {has}, and its data sheet is of {known} W"
+    return fitting[0], ""
 
 
 def measured(kit: Kit) -> Iterator[Finding]:
@@ -72,6 +88,11 @@ def of_trial(
             yield of_link(f"{what} over the link's", rate, gpu)
 
 
+def clock_share(sheet: DataSheet, sm_clock_max_mhz: float | None) -> float:
+    """The highest clock of a card over the sheet's boost clock; at least 1, as its rates are at boost clock."""
+    return max(1.0, (sm_clock_max_mhz or 0.0) / sheet.boost_mhz)
+
+
 def of_peak(
     what: str,
     flops_per_s: float | None,
@@ -84,7 +105,7 @@ def of_peak(
     peak = sheet.peak_tflops.get(precision) if sheet else None  # type: ignore[call-overload]
     if sheet is None or peak is None:
         return not_here(what, why_not or f"the data sheet has no {precision}")
-    most = ROUNDED * sheet.clock_share(gpu.get("sm_clock_max_mhz"))
+    most = ROUNDED * clock_share(sheet, gpu.get("sm_clock_max_mhz"))
     both = f"{(flops_per_s or 0) / 1e12:.4g} of {peak:.4g} TFLOP/s ({sheet.source})"
     return within(what, flops_per_s and flops_per_s / (peak * 1e12), LEAST_OF_PEAK, most, more=both)
 

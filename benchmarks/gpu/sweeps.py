@@ -7,12 +7,11 @@ from typing import Any
 from benchmarks.gpu import cases
 from benchmarks.gpu.findings import Finding, judged, not_here, within
 from benchmarks.gpu.kit import Kit, trials_of
-from benchmarks.gpu.limits import of_operation
+from benchmarks.gpu.limits import of_operation, sheet_of
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import KINK_PERCENT, Fit, Point, fit
 from tsuishi.estimates.roofline import DeviceLimits, roofline
 from tsuishi.machine.compatibility import read_table
-from tsuishi.specs.data_sheets import sheet_of
 from tsuishi.specs.source import Source, read_sources
 
 BATCHES = {"cnn10": (128, 512, 2048), "wrn28_10": (64, 128, 256)}

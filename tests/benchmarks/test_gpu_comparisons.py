@@ -15,17 +15,47 @@ from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.machine.compatibility import read_table
-from tsuishi.specs.data_sheets import DataSheet, sheet_of
+from tsuishi.specs.data_sheets import DataSheet
+
+
+def sheets() -> Sequence[DataSheet]:
+    return read_table(Checkout().images).data_sheets
 
 
 def sheet() -> DataSheet:
-    found, why_not = sheet_of(GPU, read_table(Checkout().images).data_sheets)
+    found, why_not = limits.sheet_of(GPU, sheets())
     assert found, why_not
     return found
 
 
 def trial(status: str = "ok", reason: str = "", **fields: Any) -> dict[str, Any]:
     return {"status": status, "reason": reason, "axes": {}, "metrics": {}, "values": {}, **fields}
+
+
+@pytest.mark.parametrize(("limit_w", "fp32"), [(250.0, 13.4), (260.0, 14.2), (258.0, 14.2)])
+def test_cards_of_one_name_are_told_apart_by_their_power_limit(limit_w: float, fp32: float) -> None:
+    found, why_not = limits.sheet_of({"name": "NVIDIA GeForce RTX 2080 Ti", "power_limit_w": limit_w}, sheets())
+    assert found is not None
+    assert (found.peak_tflops["fp32"], why_not) == (fp32, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "limit_w", "why_not"),
+    [
+        ("NVIDIA H100 80GB HBM3", 500.0, "this 'H100 80GB HBM3' has 500 W, and its data sheet is of 700 W"),
+        ("NVIDIA H200", None, "this 'H200' has an unknown power limit, and its data sheet is of 700 W"),
+        ("GeForce RTX 2080 Ti", 400.0, "this 'GeForce RTX 2080 Ti' has 400 W, and its data sheet is of 250 or 260 W"),
+        ("NVIDIA H100 PCIe", 350.0, "no data sheet of 'H100 PCIe' in images/compatibility.toml"),
+    ],
+)
+def test_a_card_that_no_sheet_describes_says_why(name: str, limit_w: float | None, why_not: str) -> None:
+    assert limits.sheet_of({"name": name, "power_limit_w": limit_w}, sheets()) == (None, why_not)
+
+
+def test_a_card_may_be_clocked_higher_than_its_sheet_says_and_never_counts_as_lower() -> None:
+    card = next(card for card in sheets() if card.power_limit_w == 250 and "GeForce RTX 2080 Ti" in card.names)
+    assert limits.clock_share(card, 2100) == pytest.approx(2100 / 1545)
+    assert limits.clock_share(card, 300) == limits.clock_share(card, None) == 1.0
 
 
 # Step 2.
@@ -77,7 +107,7 @@ def test_copies_are_held_to_the_memory_and_to_the_link() -> None:
 def test_without_a_sheet_or_a_precision_on_it_nothing_is_judged() -> None:
     assert limits.of_peak("fp32", 1e12, "fp32", GPU, None, "no data sheet of 'X'").words == "no data sheet of 'X'"
     assert limits.of_bandwidth("copy", 1e12, None, "no data sheet of 'X'").outcome == NOT_HERE
-    t4, _ = sheet_of({"name": "Tesla T4", "power_limit_w": 70.0}, read_table(Checkout().images).data_sheets)
+    t4, _ = limits.sheet_of({"name": "Tesla T4", "power_limit_w": 70.0}, sheets())
     assert limits.of_peak("tf32", 1e12, "tf32", GPU, t4, "").words == "the data sheet has no tf32"
 
 

@@ -1,10 +1,10 @@
-"""Data sheets of cards: the right sheet for a GPU; figures that follow from cores and clocks, none of them sparse."""
+"""Data sheets of cards: those of a printed name; figures that follow from cores and clocks, none of them sparse."""
 
 import pytest
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.compatibility import read_table
-from tsuishi.specs.data_sheets import DataSheet, sheet_of, sheets_of_printed
+from tsuishi.specs.data_sheets import DataSheet, sheets_of_printed
 
 TABLE = read_table(Checkout().images)
 SHEETS = TABLE.data_sheets
@@ -44,32 +44,6 @@ def test_every_card_that_a_first_gpu_may_be_has_a_sheet() -> None:
         *("H100 80GB HBM3", "H200", "A100-SXM4-80GB", "L40S", "GeForce RTX 2080 Ti", "GeForce RTX 3090"),
         *("GeForce RTX 4090", "GeForce RTX 5090", "Tesla V100-SXM2-16GB", "Tesla T4", "Tesla K80"),
     }
-
-
-@pytest.mark.parametrize(("limit_w", "fp32"), [(250.0, 13.4), (260.0, 14.2), (258.0, 14.2)])
-def test_cards_of_one_name_are_told_apart_by_their_power_limit(limit_w: float, fp32: float) -> None:
-    sheet, why_not = sheet_of({"name": "NVIDIA GeForce RTX 2080 Ti", "power_limit_w": limit_w}, SHEETS)
-    assert sheet is not None
-    assert (sheet.peak_tflops["fp32"], why_not) == (fp32, "")
-
-
-@pytest.mark.parametrize(
-    ("name", "limit_w", "why_not"),
-    [
-        ("NVIDIA H100 80GB HBM3", 500.0, "this 'H100 80GB HBM3' has 500 W, and its data sheet is of 700 W"),
-        ("NVIDIA H200", None, "this 'H200' has an unknown power limit, and its data sheet is of 700 W"),
-        ("GeForce RTX 2080 Ti", 400.0, "this 'GeForce RTX 2080 Ti' has 400 W, and its data sheet is of 250 or 260 W"),
-        ("NVIDIA H100 PCIe", 350.0, "no data sheet of 'H100 PCIe' in images/compatibility.toml"),
-    ],
-)
-def test_a_card_that_no_sheet_describes_says_why(name: str, limit_w: float | None, why_not: str) -> None:
-    assert sheet_of({"name": name, "power_limit_w": limit_w}, SHEETS) == (None, why_not)
-
-
-def test_a_card_may_be_clocked_higher_than_its_sheet_says_and_never_counts_as_lower() -> None:
-    sheet = next(sheet for sheet in SHEETS if sheet.power_limit_w == 250 and "GeForce RTX 2080 Ti" in sheet.names)
-    assert sheet.clock_share(2100) == pytest.approx(2100 / 1545)
-    assert sheet.clock_share(300) == sheet.clock_share(None) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """The limits of a card by its maker's data sheet, from images/compatibility.toml."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tsuishi.base import toml
 from tsuishi.base.printable import alphanumerics
 
-# Makers and drivers round: the limits of one card differ by less, those of two cards of a name by more.
-_SAME_LIMIT = 0.02
 _MAKER = "NVIDIA "
 # Words of a card's name that say how it is mounted, and its memory.
 _FORM = re.compile(r"SXM\d?|PCIe|\d+GB|HBM(?:\d\w?)?", re.IGNORECASE)
@@ -35,24 +33,6 @@ class DataSheet(toml.Spec):
     peak_tflops: dict[Precision, Above0]
     memory_gb_per_s: Above0
     source: str
-
-    def clock_share(self, sm_clock_max_mhz: float | None) -> float:
-        """The highest clock of a card over the sheet's boost clock; at least 1, as its rates are at boost clock."""
-        return max(1.0, (sm_clock_max_mhz or 0.0) / self.boost_mhz)
-
-
-def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataSheet | None, str]:
-    """The data sheet of a GPU, which is described as by Nvml.describe; or None, and why there is none."""
-    name, limit_w = str(gpu["name"]).removeprefix(_MAKER), gpu["power_limit_w"]
-    named = [sheet for sheet in sheets if name in sheet.names]
-    if not named:
-        return None, f"no data sheet of '{name}' in images/compatibility.toml"
-    fitting = [sheet for sheet in named if limit_w and abs(limit_w / sheet.power_limit_w - 1) <= _SAME_LIMIT]
-    if not fitting:
-        known = " or ".join(f"{sheet.power_limit_w:g}" for sheet in named)
-        has = f"{limit_w:g} W" if limit_w else "an unknown power limit"
-        return None, f"this '{name}' has {has}, and its data sheet is of {known} W"
-    return fitting[0], ""
 
 
 def sheets_of_printed(hardware: str, sheets: Iterable[DataSheet]) -> list[DataSheet]:
