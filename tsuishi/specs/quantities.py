@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from tsuishi.base import toml
+from tsuishi.specs.numerals import SECONDS
 
 # The phases of a trial with the measured work. GPUs' load, power and memory, and energy, are those of these phases.
 MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs", "step", "load")
@@ -19,9 +20,6 @@ _UNIT_SUFFIXES = {
     **{"_images_per_s": "images/s", "_tokens_per_s": "tokens/s"},
     **{"_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"},
 }
-
-# Units of time, as people write them.
-_TIMES = frozenset(("s", "ms", "us", "µs", "μs", "ns", "min", "h", "sec", "second", "seconds"))
 
 # What a label says of a number that a script printed, by language.
 _AS_PRINTED = {"en": ", as printed by the script", "ja": "（スクリプトの出力による）"}
@@ -127,7 +125,7 @@ def is_unit_of_rate(unit: str) -> bool:
     [True, False, False, True]
     """
     counted, per, time = unit.rpartition("/")
-    return bool(per) and time in _TIMES and counted not in _TIMES
+    return bool(per) and time in SECONDS and counted not in SECONDS
 
 
 def is_unit_of_pace(unit: str) -> bool:
@@ -136,4 +134,4 @@ def is_unit_of_pace(unit: str) -> bool:
     >>> [is_unit_of_pace(unit) for unit in ("images/s", "ms/step", "MiB", "1")]
     [True, True, False, False]
     """
-    return unit.partition("/")[0] in _TIMES or is_unit_of_rate(unit)
+    return unit.partition("/")[0] in SECONDS or is_unit_of_rate(unit)
