@@ -5,7 +5,7 @@ import pytest
 from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.claims import Deviation
-from tsuishi.specs.selections import FRAMEWORK, selected
+from tsuishi.specs.selections import FRAMEWORK, Selector
 from tsuishi.specs.suite import PROFILES, every_suite
 
 SOURCES = shipped_sources()
@@ -31,7 +31,7 @@ def test_the_code_that_a_deviation_names_is_there(deviation: Deviation) -> None:
 def test_a_suite_has_cases_that_a_deviation_touches(deviation: Deviation) -> None:
     frameworks = deviation.case.get(FRAMEWORK, ("torch",))
     assert any(
-        selected({**case.values, FRAMEWORK: framework}, deviation.case)
+        Selector(deviation.case)({**case.values, FRAMEWORK: framework})
         for suite in every_suite(Checkout().suites)
         for profile in PROFILES
         for accelerator in ("cpu", "cuda")

@@ -12,7 +12,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.environment import Accelerator, read_environment
 from tsuishi.specs.pictures import Picture, PictureSeries
-from tsuishi.specs.selections import FRAMEWORK, selected
+from tsuishi.specs.selections import FRAMEWORK, Selector
 from tsuishi.specs.source import Source, read_source, read_sources
 from tsuishi.specs.suite import select_suites
 
@@ -172,7 +172,7 @@ def measured(source: Source, accelerator: Accelerator, names: tuple[str, ...]) -
         for picture in source.figures
         for series in picture.series
         for axes in cases
-        if any(selected({**axes, FRAMEWORK: framework}, *picture.selections(series)) for framework in frameworks)
+        if any(Selector(*picture.selections(series))({**axes, FRAMEWORK: framework}) for framework in frameworks)
     ]
 
 

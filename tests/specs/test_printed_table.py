@@ -13,7 +13,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.specs import numerals
 from tsuishi.specs.grids import grids
 from tsuishi.specs.numerals import number_in
-from tsuishi.specs.printed_table import PrintedTable, TableReading
+from tsuishi.specs.printed_table import PrintedTable, TableReading, place_of
 from tsuishi.specs.source import numbers_of
 from tsuishi.specs.vocabulary import NetworkFacts
 
@@ -87,7 +87,7 @@ def test_rows_of_a_case_that_a_column_of_words_tells_apart_are_no_readings_of_it
     assert [(table["columns"][-1], table["rows"]) for table, _ in spec().tables(alike.numbers)] == [
         ("throughput_images_per_s", (("resnet50", 64, (1.0, 2.0)), ("resnet50", 32, 3.0)))
     ]
-    assert spec(number=2).place(alike.numbers[:2]) == "a.csv, table 2, row 1 and 1 more, column img/s"
+    assert place_of("a.csv", 2, alike.numbers[:2]) == "a.csv, table 2, row 1 and 1 more, column img/s"
 
 
 def test_the_values_of_axes_that_a_table_gives_are_checked() -> None:

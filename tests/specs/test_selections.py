@@ -12,7 +12,7 @@ from tsuishi.specs.case import Value
 from tsuishi.specs.claims import Check
 from tsuishi.specs.pictures import Picture
 from tsuishi.specs.questions import Question
-from tsuishi.specs.selections import Selection, selected
+from tsuishi.specs.selections import Selection, Selector
 
 USUAL: dict[str, Value] = {"warmed": "none", "chained": 1}
 CASE: dict[str, Any] = {"suite": "conv2d", "protocol": "literal", "devices": 4}
@@ -37,7 +37,7 @@ INTERVENTION = {**CASE, "warmed": "device"}
 def test_a_value_that_goes_without_saying_goes_without_saying_on_both_sides(
     selection: Selection, axes: dict[str, Any], is_selected: bool
 ) -> None:
-    assert selected(axes, selection, usual=USUAL) == is_selected
+    assert Selector(selection, usual=USUAL)(axes) == is_selected
 
 
 AXES, VALUES = st.sampled_from(["warmed", "chained", "devices"]), st.sampled_from(["none", 1, 4])
@@ -48,13 +48,14 @@ def test_a_case_is_the_same_case_whether_it_says_its_usual_values_or_not(
     selection: Selection, axes: dict[str, Any]
 ) -> None:
     unsaid = {axis: value for axis, value in axes.items() if USUAL.get(axis) != value}
-    assert selected(axes, selection, usual=USUAL) == selected({**USUAL, **axes}, selection, usual=USUAL)
-    assert selected(axes, selection, usual=USUAL) == selected(unsaid, selection, usual=USUAL)
+    selects = Selector(selection, usual=USUAL)
+    assert selects(axes) == selects({**USUAL, **axes})
+    assert selects(axes) == selects(unsaid)
 
 
 def test_a_number_that_states_nothing_may_be_of_either() -> None:
-    assert selected(CASE, {"warmed": ("device",)}, usual=USUAL, partial=True)
-    assert selected(CASE, {"devices": (4,)}, usual=USUAL, partial=True)
+    assert Selector({"warmed": ("device",)}, usual=USUAL, partial=True)(CASE)
+    assert Selector({"devices": (4,)}, usual=USUAL, partial=True)(CASE)
 
 
 def made(model: type[Any], **fields: Any) -> Any:

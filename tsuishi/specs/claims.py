@@ -36,7 +36,7 @@ from tsuishi.base.errors import unknown
 from tsuishi.specs.axes import Values
 from tsuishi.specs.case import Value
 from tsuishi.specs.questions import LastLook
-from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector, selected
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -152,7 +152,7 @@ class Check(Selecting):
 
     def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""
-        return selected(axes, side, usual=self._usual, free=axes)
+        return Selector(side, usual=self._usual, free=axes)(axes)
 
     @model_validator(mode="before")
     @classmethod
@@ -170,9 +170,8 @@ class Check(Selecting):
     def _names_are_known(self, info: ValidationInfo) -> "Check":
         words: Vocabulary | None = info.context
         if words:
-            for name in (self.quantity, self.to_quantity):
-                if name and name not in words.quantities:
-                    raise ValueError(str(unknown("quantity", name, words.quantities)))
+            for name in filter(None, (self.quantity, self.to_quantity)):
+                words.known_quantity(name)
             for axis in (self.along, *map(str, self.over)):
                 if axis and axis not in words.axes:
                     raise ValueError(str(unknown("axis", axis, words.axes)))
@@ -214,18 +213,6 @@ class Check(Selecting):
         return self
 
     @model_validator(mode="after")
-    def _hold_is_inside_direction(self) -> "Check":
-        if self.kind == "equal" and self.direction:
-            raise ValueError("a check of kind 'equal' has no direction; remove 'direction'")
-        if (
-            self.hold
-            and self.direction
-            and not (self.direction.low <= self.hold.low and self.hold.high <= self.direction.high)
-        ):
-            raise ValueError("'hold' is not inside 'direction'; widen 'direction'")
-        return self
-
-    @model_validator(mode="after")
     def _sides_differ(self) -> "Check":
         """Refuses what compares nothing, or a case with itself: its verdict would be certain, whatever was measured."""
         sides = {"of": self.of} if self.to is None else {"of": self.of, "to": self.to}
@@ -256,12 +243,16 @@ class Check(Selecting):
 
     @model_validator(mode="after")
     def _regions_are_of_its_values(self) -> "Check":
-        for name in ("hold", "direction"):
-            bounds: Bounds | None = getattr(self, name)
+        hold, direction = self.hold, self.direction
+        if self.kind == "equal" and direction:
+            raise ValueError("a check of kind 'equal' has no direction; remove 'direction'")
+        if hold and direction and not (direction.low <= hold.low and hold.high <= direction.high):
+            raise ValueError("'hold' is not inside 'direction'; widen 'direction'")
+        for name, bounds in (("hold", hold), ("direction", direction)):
             if bounds and self.is_logarithmic and bounds.high <= 0:
                 raise ValueError(f'{name}: no ratio is below {bounds.high:g}; add scale = "difference" for differences')
         same = 1.0 if self.scale == "ratio" else 0.0
-        if self.kind == "equal" and self.hold and not self.hold.low < same < self.hold.high:
+        if self.kind == "equal" and hold and not hold.low < same < hold.high:
             raise ValueError(f"a check of kind 'equal' holds around {same:g}; move 'hold', or take the kind 'ratio'")
         return self
 

@@ -5,13 +5,12 @@ may be of any suite: a chart on which a source compares the cases of two suites 
 source, and those of a run, stand in a series if it selects their cases.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
-from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector
 from tsuishi.specs.vocabulary import Vocabulary
@@ -60,10 +59,9 @@ class Picture(Selecting):
         words: Vocabulary | None = info.context
         if words is None:
             return self
-        named = (*self.quantities, *(self.line or ()), *(series.quantity for series in self.series if series.quantity))
-        for name in named:
-            if name not in words.quantities:
-                raise ValueError(str(unknown("quantity", name, words.quantities)))
+        of_series = [series.quantity for series in self.series if series.quantity]
+        for name in (*self.quantities, *(self.line or ()), *of_series):
+            words.known_quantity(name)
         if self.x:
             words.known_axis(self.x)
         for value in self.values if self.x else ():
@@ -134,7 +132,8 @@ class Picture(Selecting):
     def check(self, numbers: Iterable["Number"]) -> None:
         """Raise ValueError where a series lacks the numbers of the source that it says are printed, or has others."""
         for series in self.series:
-            where, asked = f"series '{series.title['en']}'", self.line or self.wanted(series)
+            asked = self.line or self.wanted(series)
+            where = f"figures '{self.id}': series '{series.title['en']}'"
             readings = {
                 number.quantity: len(number.readings)
                 for number in numbers
@@ -158,12 +157,3 @@ class Rerun(toml.Spec):
     gpus: Annotated[int, Field(ge=0)]
     # Environments that measure some of the cases, or smaller ones, on a CPU.
     on_cpu: tuple[toml.Name, ...] = ()
-
-
-def check_numbers(pictures: Iterable[Picture], numbers: Sequence["Number"]) -> None:
-    """Raise ValueError where a series of a picture does not fit the numbers of its source."""
-    for picture in pictures:
-        try:
-            picture.check(numbers)
-        except ValueError as error:
-            raise ValueError(f"figures '{picture.id}': {error}") from error

@@ -228,10 +228,6 @@ class PrintedTable(toml.Spec):
             rows = tuple(row for row, _ in found)
             yield {**given, "columns": (*axes_of, *quantities), "rows": rows}, [readings for _, readings in found]
 
-    def place(self, readings: Sequence[CaseNumber]) -> str:
-        """Where readings of one number stand: the row under the header, of the first of them, and the column."""
-        return place_of(self.file, self.number, readings)
-
     def unit_of(self, number: CaseNumber) -> tuple[float, bool]:
         """The unit of a number's column: the factor to that of its quantity, and whether the number is turned round."""
         column = self._columns((number.column,))[0]
@@ -243,7 +239,7 @@ class PrintedTable(toml.Spec):
 
 
 def place_of(file: str, table: int, readings: Sequence[CaseNumber]) -> str:
-    """Where readings of one number stand in table `table` (from 1) of a file."""
+    """Where readings of one number stand in table `table` (from 1) of a file: the first's row and column."""
     first, of_file = readings[0], f", table {table}" if table > 1 else ""
     more = f" and {len(readings) - 1} more" if readings[1:] else ""
     return f"{file}{of_file}, row {first.row + 1}{more}, column {first.column}"

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.specs.environment import Accelerator, Framework
-from tsuishi.specs.selections import Selecting, Selection, selected
+from tsuishi.specs.selections import Selecting, Selection, Selector
 from tsuishi.specs.vocabulary import Vocabulary
 
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
@@ -69,7 +69,7 @@ class Question(Selecting):
 
     def selects(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a case is on a side of the question, `of` or `to`; on {}, whether it is one of its cases."""
-        return any(selected(axes, cases, side, usual=self._usual) for cases in self.cases)
+        return any(Selector(cases, side, usual=self._usual)(axes) for cases in self.cases)
 
     @property
     def kind(self) -> Kind:

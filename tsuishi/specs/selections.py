@@ -82,17 +82,6 @@ class Selector:
         return all(axes.get(axis, value) == value for axis, value in self._usual)
 
 
-def selected(
-    axes: Mapping[str, Any],
-    *selections: Selection,
-    usual: Mapping[str, Value | None] = _NONE,
-    free: Collection[str] = (),
-    partial: bool = False,
-) -> bool:
-    """Whether each of the selections selects a single case: see Selector."""
-    return Selector(*selections, usual=usual, free=free, partial=partial)(axes)
-
-
 class Selecting(toml.Spec):
     """Base of objects that select cases; the context of its validation is the vocabulary of the checkout."""
 

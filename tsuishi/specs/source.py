@@ -23,11 +23,11 @@ from tsuishi.base.errors import UserError, leave_out, unknown
 from tsuishi.specs.case import SUITE, Value
 from tsuishi.specs.claims import Claim, Deviation
 from tsuishi.specs.environment import Framework
-from tsuishi.specs.grids import grids
-from tsuishi.specs.pictures import Picture, Rerun, check_numbers
-from tsuishi.specs.printed_table import Asked, CaseNumber, PrintedTable, Readings, TableReading
+from tsuishi.specs.grids import Grid, grids
+from tsuishi.specs.pictures import Picture, Rerun
+from tsuishi.specs.printed_table import Asked, CaseNumber, PrintedTable, Readings, place_of
 from tsuishi.specs.quantities import GPUS, imbalance
-from tsuishi.specs.selections import FRAMEWORK, Selection, selected
+from tsuishi.specs.selections import FRAMEWORK, Selection, Selector
 from tsuishi.specs.table_text import table_text
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -151,8 +151,9 @@ class Numbers(toml.Spec):
         if self._printed is None:
             place = f"{self.note or self.suite}, row {row + 1} of {self.hardware}, column {quantity}"
             return place, (1.0, False)
-        table, readings = self._printed
-        return table.place(readings[row][quantity]), table.unit_of(readings[row][quantity][0])
+        table, rows = self._printed
+        readings = rows[row][quantity]
+        return place_of(table.file, table.number, readings), table.unit_of(readings[0])
 
 
 class Number(NamedTuple):
@@ -183,7 +184,7 @@ class Number(NamedTuple):
 
     def may_be(self, *selections: Selection) -> bool:
         """Whether the selections select a case that the number may belong to."""
-        return selected({**self.axes, FRAMEWORK: self.framework}, *selections, partial=True)
+        return Selector(*selections, partial=True)({**self.axes, FRAMEWORK: self.framework})
 
 
 class Source(toml.Spec):
@@ -241,13 +242,14 @@ class Source(toml.Spec):
     def _figures_have_numbers(self) -> "Source":
         if self.figures and not self.rerun:
             raise ValueError("figures: add [rerun] with the environments and GPUs that measure their cases")
-        check_numbers(self.figures, self.flat() if self.figures else ())
+        for figure in self.figures:
+            figure.check(self.flat())
         return self
 
     def with_tables(self, suites: Container[str] | None = None, asked: Asked | None = None) -> "Source":
         """The source with the numbers of its tables in files, of these suites and networks (`asked`) or of all.
 
-        Raises UserError as read_printed_table does, and for hardware that is not listed.
+        Raises UserError for a file that is missing, altered, or has no such table, and for hardware that is not listed.
         """
         if self._unread is None:
             return self
@@ -255,7 +257,7 @@ class Source(toml.Spec):
         numbers = list(self.numbers)
         for table in self.tables:
             if suites is None or table.suite in suites:
-                reading = read_printed_table(path.parent, self, table, words, asked)
+                reading = table.read(_grid(path.parent, table), self.values, words.networks, asked)
                 numbers += numbers_of(table, reading.numbers, f"{path}: {table.file}", words)
         try:
             _check_hardware(self.hardware, numbers)
@@ -315,7 +317,7 @@ def _key(source: str, hardware: str) -> str:
 
 def epochs_of(sources: Iterable[Source], axes: Mapping[str, Any]) -> Epochs | None:
     """The epochs of a case (`axes`: its values by axis) in the first source that gives them; None if none does."""
-    return next((epochs for source in sources for epochs in source.epochs if selected(axes, epochs.case)), None)
+    return next((epochs for source in sources for epochs in source.epochs if Selector(epochs.case)(axes)), None)
 
 
 def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
@@ -341,22 +343,16 @@ def _check_hardware(hardware: Iterable[Hardware], numbers: Iterable[Numbers]) ->
             raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
 
 
-def read_printed_table(
-    folder: Path, source: Source, table: PrintedTable, words: Vocabulary, asked: Asked | None
-) -> TableReading:
-    """Every number cell of a table of a source: numbers of cases, and cells that are refused. folder: of the source.
-
-    Raises UserError for a file that is missing, altered, or has no such table.
-    """
+def _grid(folder: Path, table: PrintedTable) -> Grid:
+    """The cells of a table in a file of a source's folder."""
     path = folder / table.file
     content = toml.read_content(path)
     if (digest := hashlib.sha256(content).hexdigest()) != table.sha256:
         raise UserError(f"{path}: its SHA-256 is {digest}, and {FILE} has {table.sha256}: restore the file")
     try:
-        grid = grids(path.name, table_text(str(path), content)[0])[table.number - 1]
+        return grids(path.name, table_text(str(path), content)[0])[table.number - 1]
     except (ValueError, IndexError, RecursionError) as error:
         raise UserError(f"{path}: no table {table.number} in it") from error
-    return table.read(grid, source.values, words.networks, asked)
 
 
 def numbers_of(table: PrintedTable, found: Sequence[CaseNumber], where: str, words: Vocabulary) -> Iterator[Numbers]:

@@ -139,6 +139,11 @@ class Vocabulary:
         if name not in self.selectable:
             raise ValueError(str(unknown("axis", name, self.selectable)))
 
+    def known_quantity(self, name: str) -> None:
+        """Raise ValueError for an unknown quantity."""
+        if name not in self.quantities:
+            raise ValueError(str(unknown("quantity", name, self.quantities)))
+
     def check(self, values: Mapping[str, Any]) -> None:
         """Raise ValueError for the first value that its axis does not have, with the number of further such values."""
         problems = {name: problem for name, value in values.items() if (problem := self.axes[name].problem(value))}
