@@ -46,6 +46,7 @@ def _fit(name: str) -> str:
     return name
 
 
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 # An image, its config or a layer, by its SHA-256.
 ImageDigest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 # A name that also is part of image tags and of folders' names.

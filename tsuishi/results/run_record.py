@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, SerializeAsAny, field_serializer, model_validator
 
-from tsuishi.base.toml import MOST, Record
+from tsuishi.base.toml import MOST, Record, Sha256
 from tsuishi.results.records import Number
 from tsuishi.specs.case import case_id as case_id_of
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion
@@ -61,7 +61,7 @@ class OriginalRun(Record):
     """The run whose plan another run measures again. `root`: the digest that stands for it, see manifest.py."""
 
     run_id: Name
-    root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    root: Sha256
 
 
 class RunRecord(Record):

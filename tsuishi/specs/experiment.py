@@ -42,7 +42,6 @@ def _expression(text: str) -> str:
 
 
 Inside = Annotated[str, Field(min_length=1), AfterValidator(inside)]
-Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Expression = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_expression)]
 Factor = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -51,7 +50,7 @@ class ExperimentFile(toml.Spec):
     """A file by its path, relative to the folder of the suite, and its SHA-256."""
 
     path: Inside
-    sha256: Digest
+    sha256: toml.Sha256
 
 
 class ExperimentData(toml.Spec):
@@ -61,14 +60,14 @@ class ExperimentData(toml.Spec):
     """
 
     path: Annotated[str, Field(min_length=1)]
-    sha256: Digest
+    sha256: toml.Sha256
 
 
 class Experiment(toml.Spec):
     """The table [experiment] of a suite. `{axis}` in `command` and `variables` stands for the value of a case."""
 
     script: Inside
-    sha256: Digest
+    sha256: toml.Sha256
     # It starts in the folder of the script; "python" is the interpreter of the environment.
     command: tuple[str, ...] = (_PYTHON, "{script}")
     variables: dict[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}

@@ -15,7 +15,6 @@ from tsuishi.specs.lock import Pin, wrong_name
 
 # It is part of ids, and changes when the package of libraries, or a generated library, is made in another way.
 RECIPE = 1
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 Symbol = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -34,9 +33,9 @@ class Carrier(toml.Spec):
 
     version: str
     file: str
-    sha256: Sha256
+    sha256: toml.Sha256
     size_bytes: int
-    takes: dict[Below, Sha256] = Field(min_length=1)
+    takes: dict[Below, toml.Sha256] = Field(min_length=1)
 
 
 class StandIn(toml.Spec):

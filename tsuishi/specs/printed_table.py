@@ -19,7 +19,7 @@ from tsuishi.specs import numerals
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, IMAGE_SIZE, MODEL, NODES, Value
 from tsuishi.specs.device_counts import counted_hardware
 from tsuishi.specs.environment import Framework
-from tsuishi.specs.experiment import Digest, Factor, Inside
+from tsuishi.specs.experiment import Factor, Inside
 from tsuishi.specs.grids import PERCENTILES, Grid
 from tsuishi.specs.vocabulary import NetworkFacts, Vocabulary
 from tsuishi.specs.zoo_names import framework_of_library, name_in, names_of
@@ -159,10 +159,10 @@ class PrintedTable(toml.Spec):
     """
 
     file: Inside
-    sha256: Digest
+    sha256: toml.Sha256
     number: Annotated[int, Field(ge=1, le=10_000)] = 1
     address: str | None = None
-    original: Digest | None = None
+    original: toml.Sha256 | None = None
     suite: str
     # A name in [[hardware]]; with a column of hardware, the part of the names that stands behind the printed one.
     hardware: str = ""

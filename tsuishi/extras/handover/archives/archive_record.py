@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.base.toml import Record
+from tsuishi.base.toml import Record, Sha256
 from tsuishi.extras.handover.archives.member_names import RECORD
 from tsuishi.extras.handover.archives.zip_container import BadArchive
 from tsuishi.results.record_files import is_schema, parsed
@@ -14,14 +14,13 @@ from tsuishi.results.records import Count
 from tsuishi.specs.trial_id import Name
 
 SCHEMA_VERSION = 2
-_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ArchivedRun(Record):
     """A run of an archive. `root`: the digest that stands for the run, see results/manifest.py."""
 
     run_id: Name
-    root: _Digest
+    root: Sha256
     trials: Count
 
 
@@ -33,7 +32,7 @@ class ScrubbedFile(Record):
     """
 
     file: str
-    raw: _Digest
+    raw: Sha256
 
 
 class ArchiveRecord(Record):
