@@ -18,9 +18,8 @@ from tsuishi.engines.interface import Built
 from tsuishi.engines.venv import Mark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import framework_of
-from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.provenance import environment_record
-from tsuishi.environments.self_reports import SelfReport
+from tsuishi.environments.self_reports import SelfReport, broken_promises
 from tsuishi.results.facts import Facts
 from tsuishi.specs.debian import Deb
 from tsuishi.specs.environment import read_environment

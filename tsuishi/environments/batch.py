@@ -1,22 +1,29 @@
 """Builds or fetches several environments at once, and prints a table of the results."""
 
+import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from tsuishi import extras
 from tsuishi.base import exclusion, threads, units
-from tsuishi.base.errors import EngineLost, UserError
-from tsuishi.base.screen import Progress, Say, Screen
+from tsuishi.base.errors import BuildError, EngineLost, UserError
+from tsuishi.base.screen import Progress, Say, Screen, WorkProgress
+from tsuishi.base.settings import Settings
 from tsuishi.environments.build_plan import build_name
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.jobs import JobResult, do_each, jobs, raise_failures
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.specs.environment import Environment
 
+Made = TypeVar("Made")
+Job = Callable[[Environment, Say, Progress], Made]
+
+# More jobs would only wait for disk and network.
+_MOST_AT_ONCE = 4
 # Smaller downloads say nothing about the speed of downloads.
 _LEAST_DOWNLOAD_BYTES = 5_000_000
 # The file in the cache whose lock the process has that builds.
@@ -30,6 +37,22 @@ class Fetched:
     files: int
     file_bytes: int
     base_bytes: int
+
+
+@dataclass(frozen=True)
+class JobResult(Generic[Made]):
+    """The result of a job for an environment, or its failure; its seconds, and its downloaded bytes."""
+
+    name: str
+    took_s: float
+    downloaded: int
+    made: Made | None
+    failure: UserError | None
+
+
+def jobs(settings: Settings) -> int:
+    """The number of environments that are built or fetched at once."""
+    return settings.jobs or min(_MOST_AT_ONCE, len(os.sched_getaffinity(0)))
 
 
 class Building:
@@ -78,12 +101,12 @@ class Building:
             new = {wanted.name for wanted in environments if chosen_for(wanted).find(wanted) is None}
             try:
                 begun = time.monotonic()
-                results = do_each(self._screen, "building", environments, self._build, self._at_once)
+                results = self._do_each("building", environments, self._build)
                 self._learn(result for result in results if result.name in new - self._received)
                 self._print_built(results, time.monotonic() - begun)
             finally:
                 self._tidy([environment for environment in environments if environment.pinned])
-        raise_failures(self._screen, results, "built")
+        self._raise_failures(results, "built")
         return {result.name: result.made for result in results if result.made}
 
     def download(self, environments: Sequence[Environment]) -> None:
@@ -93,8 +116,8 @@ class Building:
         """
         pinned = [environment for environment in environments if environment.pinned]
         wanted = [environment for environment in pinned if not self._builder.is_built(environment)]
-        results = do_each(self._screen, "fetching", wanted, self._image_or_packages, self._at_once)
-        raise_failures(self._screen, results, "fetched")
+        results = self._do_each("fetching", wanted, self._image_or_packages)
+        self._raise_failures(results, "fetched")
         # An image of the place is also entered meanwhile: its time is none of a download.
         fetched = [result for result in results if result.name not in self._received]
         self._downloaded |= {result.name: result.downloaded for result in results}
@@ -107,12 +130,40 @@ class Building:
 
     def fetch(self, environments: Sequence[Environment]) -> None:
         """Put packages and base images of these environments into the cache. Raises UserError as `build` does."""
-        results = do_each(self._screen, "fetching", environments, self._fetch, self._at_once)
+        results = self._do_each("fetching", environments, self._fetch)
         self._print_fetched(results)
-        raise_failures(self._screen, results, "fetched")
+        self._raise_failures(results, "fetched")
         bare = [result.name for result in results if result.made and not result.made.base_bytes]
         but = f", but for the base images of {', '.join(bare)}" if bare else ""
         self._screen.say(f"{self._settings.cache} holds what `invoke build --offline` needs{but}; carry it over")
+
+    def _do_each(self, doing: str, environments: Sequence[Environment], job: Job[Made]) -> list[JobResult[Made]]:
+        """The job's result for each environment, in their order. `doing` is the verb for the screen, as "building".
+
+        A failure does not stop the other jobs.
+        """
+        with self._screen.working(doing, [environment.name for environment in environments]) as lines:
+
+            def do(environment: Environment) -> JobResult[Made]:
+                result = _result(environment, lines[environment.name], job)
+                if result.failure and len(environments) > 1:
+                    self._screen.say(f"{result.name}: failed after {units.duration(result.took_s)}; the others go on")
+                return result
+
+            return threads.each(environments, do, self._at_once)
+
+    def _raise_failures(self, results: Sequence[JobResult[Made]], done: str) -> None:
+        """Raise a single failure as it is. Print several failures, and raise BuildError with their number.
+
+        `done` is the participle for messages, as "built".
+        """
+        failures = {result.name: result.failure for result in results if result.failure}
+        if len(failures) == 1:
+            raise next(iter(failures.values()))
+        for name, failure in failures.items():
+            self._screen.say(f"{name}: not {done}: {failure}")
+        if failures:
+            raise BuildError(f"{len(failures)} environments could not be {done}: {', '.join(failures)}; see above")
 
     def _build(self, environment: Environment, say: Say, downloaded: Progress) -> Ready:
         begun = time.monotonic()
@@ -206,6 +257,33 @@ class Building:
             for engine in {self._builder.engines.chosen_for(environment) for environment in environments}:
                 if engine.maker:
                     engine.maker.tidy()
+
+
+def _result(environment: Environment, line: WorkProgress, job: Job[Made]) -> JobResult[Made]:
+    begun = time.monotonic()
+    made, failure = None, None
+
+    def say(text: str) -> None:
+        threads.check()
+        line.say(text)
+
+    def downloaded(size: int) -> None:
+        threads.check()
+        line.downloaded(size)
+
+    line.begins()
+    try:
+        made = job(environment, say, downloaded)
+    except UserError as error:
+        failure = error
+    except EngineLost as lost:
+        failure = UserError(f"{environment.name}: the engine stopped answering: {lost}; start it again")
+    except OSError as error:
+        failure = UserError(f"{environment.name}: {error.strerror or error}: {error.filename or ''}")
+    threads.check()
+    took_s = time.monotonic() - begun
+    line.ends()
+    return JobResult(environment.name, took_s, line.bytes, made, failure)
 
 
 def _image_bytes(ready: Ready) -> int:

@@ -14,8 +14,7 @@ from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.promises import broken_promises
-from tsuishi.environments.self_reports import SelfReport, SelfReports
+from tsuishi.environments.self_reports import SelfReport, SelfReports, broken_promises
 from tsuishi.machine.gpus import Gpu
 from tsuishi.machine.interpreters import find_python
 from tsuishi.specs.environment import Environment

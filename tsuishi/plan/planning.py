@@ -9,6 +9,7 @@ from tsuishi.artifacts import datasets
 from tsuishi.base import exclusion, units
 from tsuishi.base.errors import UserError
 from tsuishi.environments import possible
+from tsuishi.environments.batch import jobs
 from tsuishi.environments.build_plan import (
     PlannedBuild,
     disk_needed,
@@ -17,7 +18,6 @@ from tsuishi.environments.build_plan import (
     print_builds_briefly,
 )
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.jobs import jobs
 from tsuishi.machine import description, disk
 from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
