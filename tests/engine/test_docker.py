@@ -262,7 +262,7 @@ def test_building_again_does_nothing(tmp_path: Path, settings: Settings) -> None
     first = session(checkout, settings).build([environment])["tiny"]
     lines: list[str] = []
     builder = Builder(settings, checkout)
-    again = builder.ensure(environment, builder.fetcher(lines.append), lines.append)
+    again = builder.ensure(environment, lines.append)
     assert again.built.realised_id == first.built.realised_id
     assert lines == []
 
@@ -292,7 +292,7 @@ def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, se
     with pytest.raises(
         BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"
     ):
-        builder.ensure(environment, builder.fetcher(lambda line: None), lambda line: None)
+        builder.ensure(environment, lambda line: None)
     assert builder.engines.docker.find(environment) is None
 
 

@@ -17,7 +17,7 @@ FOLDER = "/opt/environment/lib/python3.6/site-packages/tensorflow"
 @pytest.fixture(scope="module")
 def ready(settings: Settings) -> Ready:
     builder = Builder(settings, REAL)
-    return builder.ensure(read_environment(REAL.images / "tf1.13-cu100-wheels.toml"), builder.fetcher(print), print)
+    return builder.ensure(read_environment(REAL.images / "tf1.13-cu100-wheels.toml"), print)
 
 
 def said(ready: Ready, program: str) -> str:

@@ -137,7 +137,7 @@ def from_debs(
         )
         images = [build(client, environment, given, number)[0] for number in (1, 2)]
         builder = Builder(given, checkout)
-        ready = builder.ensure(environment, builder.fetcher(print), print)
+        ready = builder.ensure(environment, print)
         yield images, ready
         builder.engines.docker.maker.discard(ready.built)
         for image in images:
@@ -284,7 +284,7 @@ def of_the_base(
             checkout.images, "ngc", "", python="3.11", base="docker.io/library/test:has-all", extra=extra
         )
         builder = Builder(given, checkout)
-        ready = builder.ensure(environment, builder.fetcher(print), print)
+        ready = builder.ensure(environment, print)
         yield ready, builder
         builder.engines.docker.maker.discard(ready.built)
 

@@ -117,7 +117,7 @@ symbols = ["start"]
 
 def test_an_environment_has_libraries_of_a_wheel_that_is_not_installed(tmp_path: Path) -> None:
     builder, environment = with_libraries(tmp_path)
-    ready = builder.ensure(environment, builder.fetcher(print), print)
+    ready = builder.ensure(environment, print)
     python = Path(ready.built.python[0])
     site = python.parent.parent / f"lib/python{PYTHON}/site-packages"
     assert (site / "tiny" / "libreal.so.7").read_bytes() == CONTENT
@@ -129,12 +129,12 @@ def test_an_environment_has_libraries_of_a_wheel_that_is_not_installed(tmp_path:
     assert builder.find(environment), "all files are those of a package"
     assert builder.reports.find("tiny", ready.built)
     other, same = with_libraries(tmp_path / "again")
-    assert other.ensure(same, other.fetcher(print), print).built.realised_id == ready.built.realised_id
+    assert other.ensure(same, print).built.realised_id == ready.built.realised_id
 
 
 def test_the_bill_of_materials_names_each_library_with_its_origin(tmp_path: Path) -> None:
     builder, environment = with_libraries(tmp_path)
-    ready = builder.ensure(environment, builder.fetcher(print), print)
+    ready = builder.ensure(environment, print)
     base = {"reference": "a/b:1", "used": "a/b:1", "digest": "unpinned", "image_id": "sha256:" + "1" * 64}
     built = ready.built.__class__(environment, "docker", "25.0", "5" * 16, "sha256:1", ("python",), {"base": base})
     found = {one["name"]: one for one in bill_of_materials(built, Facts(python="3.11.7"))["components"]}
@@ -156,7 +156,7 @@ def test_a_carrier_is_an_artefact_of_the_environment(tmp_path: Path) -> None:
     (planned,) = plan_builds(builder, [environment], History(tmp_path / "history", "machine"))
     assert (planned.downloads, planned.disk_bytes) == (1, whole)
     with pytest.raises(UserError, match=r"offline, and carrier==2\.0 is not in the cache"):
-        builder.ensure(environment, builder.fetcher(print), print)
+        builder.ensure(environment, print)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_library_that_is_not_as_specified_is_not_installed(
 ) -> None:
     builder, environment = with_libraries(tmp_path, **changed)
     with pytest.raises(BuildError, match=said):
-        builder.ensure(environment, builder.fetcher(print), print)
+        builder.ensure(environment, print)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class Made:
 
     def build(self) -> Ready:
         builder = self.builder()
-        return builder.ensure(self.environment, builder.fetcher(self.said.append), self.said.append)
+        return builder.ensure(self.environment, self.said.append)
 
     def kept(self) -> Kept:
         (kept,) = self.builder().engines.venv.store.kept()

@@ -112,7 +112,7 @@ def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_pa
     work = builder(tmp_path, engine="host", host_python=sys.executable)
     assert work.engines.refusal(pinned(PINS)) == said
     with pytest.raises(BuildError) as caught:
-        work.ensure(pinned(PINS), work.fetcher(print), print)
+        work.ensure(pinned(PINS), print)
     assert str(caught.value) == f"env: {said}"
 
 
@@ -145,12 +145,12 @@ def test_an_interpreter_without_a_framework_can_run_scripts_and_with_a_broken_fr
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     python = tmp_path / "venv" / "bin" / "python"
     work, host = builder(tmp_path, host_python=str(python)), read_environment(Checkout().images / "host.toml")
-    record = work.ensure(host, work.fetcher(print), print).record
+    record = work.ensure(host, print).record
     assert (record.python, record.versions, record.cuda_usable) == (platform.python_version(), {}, False)
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
     (site / "torch.py").write_text("import gone_since\n")
     with pytest.raises(BuildError) as caught:
-        work.ensure(host, work.fetcher(print), print)
+        work.ensure(host, print)
     assert str(caught.value) == f"host cannot be used ({python}): No module named 'gone_since'"
 
 
@@ -182,7 +182,7 @@ def test_a_package_that_was_compiled_for_another_build_of_the_framework_is_answe
     probe.write_text("def run(request, emitter):\n    raise RuntimeError('operator torchvision::nms does not exist')\n")
     work = Builder(Settings(cache=tmp_path / "cache", host_python=sys.executable), checkout)
     with pytest.raises(BuildError) as caught:
-        work.ensure(read_environment(checkout.images / "host.toml"), work.fetcher(print), print)
+        work.ensure(read_environment(checkout.images / "host.toml"), print)
     assert str(caught.value).endswith(
         "operator torchvision::nms does not exist: a package was compiled for another build of the framework: require "
         "both from one index, with the same label (as +cpu), or leave the package out"
@@ -226,7 +226,7 @@ def test_an_environment_is_known_to_be_built_without_a_program_in_it(
     (folder / "pyvenv.cfg").write_text("altered")
     assert not builder(tmp_path, engine="venv").is_built(given)
     assert builder(tmp_path, engine="venv").find(given) is None
-    assert work.seems_built(given), "a glance compares no file"
+    assert work.is_built(given, at_a_glance=True), "a glance compares no file"
 
 
 @pytest.mark.parametrize("lost", ["contents.json", "tsuishi.json", "bin/python"])
@@ -241,9 +241,9 @@ def test_a_glance_sees_that_mark_record_or_interpreter_are_lost(tmp_path: Path, 
     built = work.engines.venv.find(given)
     assert built is not None
     work.reports.keep(built, SelfReport.model_validate(REPORTED))
-    assert work.seems_built(given)
+    assert work.is_built(given, at_a_glance=True)
     (folder / lost).unlink()
-    assert not work.seems_built(given)
+    assert not work.is_built(given, at_a_glance=True)
     assert not builder(tmp_path, engine="venv").is_built(given)
 
 

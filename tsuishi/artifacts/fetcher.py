@@ -94,12 +94,6 @@ class Fetcher:
             for path, deb in zip(kept, environment.debs, strict=True)
         ]
 
-    def missing(self, environment: Environment) -> list[str]:
-        """The artefacts of an environment that are not in the cache, as its locks name them."""
-        pins = [pin for pin in environment.fetched if not self.cache.find(pin.sha256, environment.python)]
-        debs = [deb.title for deb in environment.debs if not self.cache.find([deb.sha256])]
-        return [f"{pin.name}=={pin.version}" for pin in pins] + debs
-
     def _refuse_open(self, environment: Environment) -> None:
         if refusal := open_refusal(environment):
             raise UserError(f"{environment.name}: {refusal}")

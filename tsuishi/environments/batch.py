@@ -168,7 +168,7 @@ class Building:
     def _build(self, environment: Environment, say: Say, downloaded: Progress) -> Ready:
         begun = time.monotonic()
         ready = self._shared(environment, say, downloaded)
-        ready = ready or self._builder.ensure(environment, self._builder.fetcher(say, downloaded), say)
+        ready = ready or self._builder.ensure(environment, say, downloaded)
         threads.check()
         versions = {"Python": ready.record.python, **dict(sorted((ready.record.versions or {}).items()))}
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())

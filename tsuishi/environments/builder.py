@@ -89,13 +89,9 @@ class Builder:
         found = self._found(environment)
         return found and self._ready(self.engines.chosen_for(environment), *found)
 
-    def is_built(self, environment: Environment) -> bool:
-        """Whether `find` would find the environment. Starts no program in it."""
-        return self._found(environment) is not None
-
-    def seems_built(self, environment: Environment) -> bool:
-        """Whether the environment was built, at a glance: its files may have changed since. Only for lists."""
-        return self._found(environment, at_a_glance=True) is not None
+    def is_built(self, environment: Environment, *, at_a_glance: bool = False) -> bool:
+        """Whether `find` would find the environment. Starts no program in it. at_a_glance: as for `Engine.find`."""
+        return self._found(environment, at_a_glance=at_a_glance) is not None
 
     def _found(self, environment: Environment, *, at_a_glance: bool = False) -> tuple[Built, SelfReport] | None:
         built = self.engines.chosen_for(environment).find(environment, at_a_glance=at_a_glance)
@@ -110,13 +106,15 @@ class Builder:
         if not environment.pinned or engine.find(environment) is not None:
             return []
         base = engine.bases.missing(environment) if engine.bases else ()
-        return [*self.fetcher(lambda line: None).missing(environment), *base]
+        pins = [pin for pin in environment.fetched if not self.cache.find(pin.sha256, environment.python)]
+        debs = [deb.title for deb in environment.debs if not self.cache.find([deb.sha256])]
+        return [*(f"{pin.name}=={pin.version}" for pin in pins), *debs, *base]
 
-    def ensure(self, environment: Environment, fetcher: "Fetcher | None", say: Say) -> Ready:
+    def ensure(self, environment: Environment, say: Say, progress: Progress = lambda size: None) -> Ready:
         """The environment, ready to be entered; it is built if necessary, and compared with its promises.
 
-        fetcher: of the artefacts of a build; an interpreter of the host needs none. Raises BuildError where it cannot
-        be made, or reports other versions than its promises.
+        progress: gets the bytes that a build downloads. Raises BuildError where the environment cannot be made, or
+        reports other versions than its promises.
         """
         ready = self.find(environment)
         if ready is not None:
@@ -124,7 +122,7 @@ class Builder:
         engine = self.engines.chosen_for(environment)
         if refusal := engine.refusal(environment):
             raise BuildError(f"{environment.name}: {refusal}")
-        built = engine.find(environment) or _made(engine, environment, fetcher, say)
+        built = engine.find(environment) or self._made(engine, environment, say, progress)
         say("entering it to see what it reports")
         report = self._ask(engine, built)
         if broken := broken_promises(environment, report):
@@ -143,7 +141,7 @@ class Builder:
 
         Raises BuildError as `ensure`.
         """
-        self._entered[environment.name] = self.ensure(environment, None, say)
+        self._entered[environment.name] = self.ensure(environment, say)
 
     def why_no_gpus(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...]) -> str:
         """Why the framework of an environment cannot use GPUs that it is given; empty where it can."""
@@ -151,6 +149,15 @@ class Builder:
         if failure or transcript.facts().flags.get("cuda_usable"):
             return failure
         return f"its framework cannot use the GPUs: {engine.starter.gpu_remedy()}"
+
+    def _made(self, engine: Engine, environment: Environment, say: Say, progress: Progress) -> Built:
+        if engine.maker is None:
+            raise BuildError(
+                f"{environment.name}: the {engine.name} engine makes no environments: choose another engine"
+            )
+        fetcher = self.fetcher(say, progress)
+        artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
+        return engine.maker.build(environment, artefacts, say, progress)
 
     def _ask(self, engine: Engine, built: Built) -> SelfReport:
         """The report of the environment about itself."""
@@ -186,10 +193,3 @@ class Builder:
         """The package indexes and folders in tsuishi's settings; without any, those of pip's configuration."""
         given = self.settings
         return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
-
-
-def _made(engine: Engine, environment: Environment, fetcher: "Fetcher | None", say: Say) -> Built:
-    if engine.maker is None or fetcher is None:
-        raise BuildError(f"{environment.name}: the {engine.name} engine makes no environments: choose another engine")
-    artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
-    return engine.maker.build(environment, artefacts, say, fetcher.progress)

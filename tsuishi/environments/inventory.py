@@ -85,7 +85,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> E
     elif not environment.pinned:
         state = "as it is"
     else:
-        state = "built" if builder.seems_built(environment) else "to build"
+        state = "built" if builder.is_built(environment, at_a_glance=True) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"

@@ -142,9 +142,8 @@ class SharedPlace:
 
     def _held(self, environment: Environment, say: Say) -> Ready:
         """The loaded environment, entered. Raises UserError, and removes it, where it does not keep its promises."""
-        builder = self._builder
         try:
-            return builder.ensure(environment, builder.fetcher(say), say)
+            return self._builder.ensure(environment, say)
         except BuildError:
             with suppress(UserError):  # removed already
                 if built := self._docker.find(environment):
