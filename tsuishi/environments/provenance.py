@@ -1,26 +1,14 @@
-"""Makes the records of an environment and of a workload's code, which a reader needs to judge a result.
-
-And finds what was learnt on the machine of a record.
-"""
+"""Makes the records of an environment and of a workload's code, which a reader needs to judge a result."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base.checkout import Checkout
 from tsuishi.base.files import sha256_of
-from tsuishi.engines import host, venv
-from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Built
-from tsuishi.engines.venv import VenvEngine
 from tsuishi.environments.self_reports import SelfReport
-from tsuishi.machine.description import machine_record
-from tsuishi.machine.gpus import Nvml
-from tsuishi.machine.history import History
-from tsuishi.results.records import EnvironmentRecord, MachineRecord, WorkloadRecord
-from tsuishi.results.same_machine import is_like
-from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import ANY, Environment
+from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.specs.environment import ANY
 from tsuishi.specs.experiment import ScriptOrder
 
 
@@ -52,20 +40,6 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
     )
 
 
-def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Checkout) -> bool:
-    """Whether the record is of an environment that was made from this specification, these locks and this template."""
-    recipes = {VenvEngine.name: venv.RECIPE, HostEngine.name: host.RECIPE}
-    recipe = recipes.get(record.engine or "") or checkout.dockerfile.read_text(encoding="utf-8")
-    return environment.spec_id(recipe) == record.spec_id
-
-
-def asked_files(checkout: Checkout, name: str) -> dict[str, Path]:
-    """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
-    spec = checkout.images / f"{name}.toml"
-    parts = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
-    return {part.relative_to(checkout.root).as_posix(): part for part in parts}
-
-
 def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:
     """The record of a trial's code: the experiment, and a hash of every program and network of the workloads.
 
@@ -79,9 +53,3 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
     if not (script and script.data):
         return made
     return made.model_copy(update={"data": {each.path: each.sha256 for each in script.data}})
-
-
-def history_of_machine(cache: Path, machine: str, nvml: Nvml) -> History:
-    """What was learnt on this machine, also before its system was updated. machine: the id of its record."""
-    here = MachineRecord.model_validate(machine_record(nvml))
-    return History(cache, machine, here.content(), lambda other: is_like(here, other))

@@ -136,11 +136,16 @@ class Session:
         return self._history()
 
     def _history(self) -> "History":
-        from tsuishi.environments.provenance import history_of_machine
+        from tsuishi.machine.description import machine_record
         from tsuishi.machine.history import History
+        from tsuishi.results.records import MachineRecord
+        from tsuishi.results.same_machine import is_like
 
-        cache = self.settings.cache
-        return History(cache, self.machine) if self.nodes else history_of_machine(cache, self.machine, self.nvml)
+        if self.nodes:
+            return History(self.settings.cache, self.machine)
+        here = MachineRecord.model_validate(machine_record(self.nvml))
+        # What was learnt here before the system was updated counts, too.
+        return History(self.settings.cache, self.machine, here.content(), lambda other: is_like(here, other))
 
     @contextmanager
     def learning(self) -> Iterator["History"]:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.environments import provenance
 from tsuishi.extras.handover import exchange
 from tsuishi.extras.handover.archives.bundle import Bundle
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES
+from tsuishi.extras.handover.archives.specifications import is_asked
 from tsuishi.plan.session import Session
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import Environment, find_environment
@@ -61,7 +61,7 @@ def _same(session: Session, records: Iterable[EnvironmentRecord], missing: list[
             environment = find_environment(checkout.images, record.name)
         except UserError:
             environment = None
-        if environment is None or not provenance.is_asked(record, environment, checkout):
+        if environment is None or not is_asked(record, environment, checkout):
             missing.append(f"software of {record.name}: this checkout has another specification than the run")
         elif environment.pinned:
             yield environment

@@ -19,7 +19,7 @@ from tsuishi.engines.docker.labels import OCI, facts_of
 from tsuishi.engines.image_files import ImageFiles, ImageMark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.provenance import asked_files
+from tsuishi.extras.handover.archives.specifications import asked_files
 from tsuishi.extras.handover.incoming import (
     NOTES,
     RECORD,

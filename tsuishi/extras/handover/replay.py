@@ -20,12 +20,12 @@ from tsuishi.base.units import counted, duration
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of
 from tsuishi.commands.run_suite import measured_run
-from tsuishi.environments import provenance
 from tsuishi.environments.build_plan import plan_builds
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archives import signature
 from tsuishi.extras.handover.archives.archive_check import unpacked_runs
 from tsuishi.extras.handover.archives.member_names import INPUTS
+from tsuishi.extras.handover.archives.specifications import is_asked
 from tsuishi.extras.handover.restoration import restore
 from tsuishi.plan.choice import why_not_run
 from tsuishi.plan.outline import Outline
@@ -271,7 +271,7 @@ def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Ite
                     changed[f"workloads/{file}"] = None
         elif isinstance(record, EnvironmentRecord):
             here = find_environment(checkout.images, record.name)
-            if here is None or not provenance.is_asked(record, here, checkout):
+            if here is None or not is_asked(record, here, checkout):
                 changed[f"the specification or lock of {record.name}"] = None
     yield from changed
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from tsuishi.artifacts.cache import Cache
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archived_software import DOCKER
 from tsuishi.extras.handover.archives.archive_description import environments_of
 from tsuishi.extras.handover.archives.member_names import ARTIFACTS, IMAGES, INPUTS
+from tsuishi.extras.handover.archives.specifications import is_asked
 from tsuishi.extras.handover.archives.zip_container import BadArchive, Container, Entry
 from tsuishi.extras.handover.exchange import file_names
 from tsuishi.extras.handover.incoming import IncomingRecord, incoming_image, require_room, temporary_room
@@ -70,7 +70,7 @@ def _asked(session: Session, archive: Path, records: Sequence[EnvironmentRecord]
     if environment is None:
         raise UserError(f"{archive}: its runs used {name}, which this checkout does not have: {_advice(name)}")
     for record in records:
-        if not provenance.is_asked(record, environment, checkout):
+        if not is_asked(record, environment, checkout):
             raise UserError(
                 f"{archive}: its runs used {name} of another specification (spec id {record.spec_id}) than this "
                 f"checkout has: {_advice(name)}"

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from tsuishi.base.checkout import Checkout, NoRepository, git
 from tsuishi.base.errors import UserError
-from tsuishi.environments.provenance import asked_files, is_asked
+from tsuishi.extras.handover.archives.specifications import asked_files, is_asked
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import RunRecord
