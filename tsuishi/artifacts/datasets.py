@@ -87,16 +87,6 @@ def at_hand(given: Path | None, cache: Path, data_set: DataSet = CIFAR10) -> Dat
     return DataFile(path.resolve(), data_set.file, actual)
 
 
-def link_data(cache: Path, path: Path) -> str:
-    """Make the data of a script known by their digest, which is returned. Raises UserError where they are not there."""
-    digest = _digest_of(path.resolve())
-    place = folder(cache) / digest
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.unlink(missing_ok=True)
-    place.symlink_to(path.resolve())
-    return digest
-
-
 def linked(cache: Path, data: ExperimentData) -> Path:
     """The place of a script's data. They are read whole, once a process, and compared with their digest.
 
@@ -105,7 +95,7 @@ def linked(cache: Path, data: ExperimentData) -> Path:
     place = folder(cache) / data.sha256
     if not place.exists():
         raise UserError(f"the data {data.path} of a script are not known here: {_linking(place)}")
-    if (actual := _digest_of(place.resolve())) != data.sha256:
+    if (actual := digest_of(place.resolve())) != data.sha256:
         raise UserError(
             f"the data {data.path} of a script were altered: {place.resolve()} has the digest {actual}, not "
             f"{data.sha256}: write it into the suite if these are the data you mean, else {_linking(place)}"
@@ -118,7 +108,7 @@ def _linking(place: Path) -> str:
 
 
 @remembered
-def _digest_of(path: Path) -> str:
+def digest_of(path: Path) -> str:
     """The SHA-256 of a file; of a folder, that of the lines that sha256sum prints for its files, sorted by path.
 
     Raises UserError where a file cannot be read, or is a link out of the folder, which a sandbox would not follow.

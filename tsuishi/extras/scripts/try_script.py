@@ -207,10 +207,19 @@ def _files(folder: Path, path: str) -> list[str]:
 
 
 def _data(chain: Chain, folder: Path, path: str) -> ExperimentData:
-    """Data for the script. Raises UserError where they are not there, or the folder that the script itself is in."""
-    if folder.resolve().is_relative_to((folder / path).resolve()):
+    """Data for the script, known by their digest from now on (see `datasets.linked`).
+
+    Raises UserError where they are not there, or are the folder that the script itself is in.
+    """
+    data = (folder / path).resolve()
+    if folder.resolve().is_relative_to(data):
         raise UserError(f"--data: '{path}' is the folder of the script, or has it within: name files or folders in it")
-    return ExperimentData(path=path, sha256=datasets.link_data(chain.session.settings.cache, folder / path))
+    digest = datasets.digest_of(data)
+    place = datasets.folder(chain.session.settings.cache) / digest
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(data)
+    return ExperimentData(path=path, sha256=digest)
 
 
 def _refuse_others(folder: Path, suite: Path) -> None:
