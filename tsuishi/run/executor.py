@@ -27,15 +27,6 @@ class Audience(Protocol):
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
 
 
-class DataSetFile(Protocol):
-    """A data set on this machine (artifacts/datasets.py); its record holds `file` and `sha256`."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def record(self) -> Mapping[str, str]: ...
-
-
 class RunStopped(Exception):
     """The run cannot go on; its measurements are safe. The message is a line with the reason and the next step."""
 

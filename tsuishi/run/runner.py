@@ -9,6 +9,7 @@ from functools import cached_property
 
 import psutil
 
+from tsuishi.artifacts.datasets import DataFile
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -24,7 +25,7 @@ from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.manifest import Manifest, write_anew
 from tsuishi.results.records import CaseRecord, MachineRecord
-from tsuishi.run.executor import LOCAL, Audience, DataSetFile, Executor, RunStopped, Work, raise_stop
+from tsuishi.run.executor import LOCAL, Audience, Executor, RunStopped, Work, raise_stop
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.statuses import is_finding
@@ -51,7 +52,7 @@ class Runner:
         checkout: Checkout,
         nvml: Nvml,
         audience: Audience,
-        data: DataSetFile | None,
+        data: DataFile | None,
         executor: Executor = LOCAL,
         left_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
