@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from tsuishi.artifacts.certificates import verification
-from tsuishi.artifacts.network import Network, TooLarge, invalid, message_line, paced, public_url
+from tsuishi.artifacts.network import GivenUp, Network, invalid, message_line, paced, public_url
 from tsuishi.artifacts.pip_configuration import pip_proxy
 from tsuishi.base.errors import UserError
 
@@ -110,7 +110,7 @@ class IndexReader:
             for chunk in paced(response.iter_bytes(), self._network):
                 body += chunk
                 if len(body) > _LARGEST_PAGE:
-                    raise TooLarge(f"its page has more than {_LARGEST_PAGE >> 20} MiB")
+                    raise GivenUp(f"its page has more than {_LARGEST_PAGE >> 20} MiB")
             # iter_bytes has decoded the body; with this header Response would do it again.
             decoded_headers = {
                 name: value for name, value in response.headers.items() if not name.startswith("content-enc")

@@ -33,16 +33,12 @@ class Network:
     pace_s: float = 60.0
 
 
-class TooSlow(Exception):
-    """A server sends too few bytes in a given time."""
-
-
-class TooLarge(Exception):
-    """A server sends more than it may."""
+class GivenUp(Exception):
+    """A server sends too slowly, or more than it may."""
 
 
 def paced(chunks: Iterable[bytes], network: Network) -> Iterator[bytes]:
-    """The same chunks. Raises TooSlow where they come too slowly to wait for the end."""
+    """The same chunks. Raises GivenUp where they come too slowly to wait for the end."""
     begun, received = time.monotonic(), 0
     for chunk in chunks:
         threads.check()
@@ -51,7 +47,7 @@ def paced(chunks: Iterable[bytes], network: Network) -> Iterator[bytes]:
         elapsed = time.monotonic() - begun
         if elapsed >= network.pace_s:
             if received < network.least_bytes:
-                raise TooSlow(f"it sends too slowly ({received} bytes in {elapsed:.0f} s): given up")
+                raise GivenUp(f"it sends too slowly ({received} bytes in {elapsed:.0f} s): given up")
             begun, received = time.monotonic(), 0
 
 
@@ -60,7 +56,7 @@ def failures() -> tuple[type[Exception], ...]:
     from httpx2 import HTTPError, InvalidURL
     from unearth.errors import URLError
 
-    return HTTPError, InvalidURL, URLError, TooSlow, TooLarge
+    return HTTPError, InvalidURL, URLError, GivenUp
 
 
 def out_of_reach(error: BaseException | None) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
-from tsuishi.artifacts.network import Network, TooLarge, failures, paced, public_url, reason
+from tsuishi.artifacts.network import GivenUp, Network, failures, paced, public_url, reason
 from tsuishi.base import files, toml
 from tsuishi.base.checkout import NoRepository, git
 from tsuishi.base.errors import UserError
@@ -138,7 +138,7 @@ def _content(client: "PyPIClient", address: str, network: Network) -> bytes:
             for chunk in paced(response.iter_bytes(), network):
                 body += chunk
                 if len(body) > toml.MOST_TEXT_BYTES:
-                    raise TooLarge(f"larger than {toml.MOST_TEXT_BYTES >> 20} MiB, the most that is read")
+                    raise GivenUp(f"larger than {toml.MOST_TEXT_BYTES >> 20} MiB, the most that is read")
             return bytes(body)
     except failures() as error:
         raise UserError(f"{public_url(address)}: {reason(error, address, network)}") from error
