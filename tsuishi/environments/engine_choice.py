@@ -29,7 +29,6 @@ class Engines:
     """Every engine, whether it can be used on this machine or not."""
 
     def __init__(self, settings: Settings, checkout: Checkout) -> None:
-        self._asked = settings.engine
         self._settings = settings
         self._checkout = checkout
         self.venv = VenvEngine(settings.cache, settings.pythons, confined=settings.sandbox)
@@ -70,8 +69,8 @@ class Engines:
 
     def chosen_for(self, environment: Environment) -> Engine:
         """The engine that the user asked for, else the best engine. Raises UserError where the former is unusable."""
-        if environment.engine or self._asked != _AUTO:
-            asked = self[environment.engine or self._asked]
+        if environment.engine or self._settings.engine != _AUTO:
+            asked = self[environment.engine or self._settings.engine]
             availability = asked.availability()
             if not availability.usable:
                 raise UserError(f"engine {asked.name}: {availability.reason}; {availability.remedy}")
@@ -90,7 +89,7 @@ class Engines:
 
     def why_no_containers(self) -> str:
         """Why no container engine is chosen, although the user named no engine; empty where it is chosen."""
-        if self._asked != _AUTO or self._containers:
+        if self._settings.engine != _AUTO or self._containers:
             return ""
         docker = self.docker.availability()
         return f"{docker.reason}; {_OR_VENV.sub('', docker.remedy)}"

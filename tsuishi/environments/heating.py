@@ -30,12 +30,7 @@ def heat(
     name = ready.environment.name
     say(f"heating by {name}: {heat_s:g} s of matrix products (tsuishi.heat_s)")
     timing = TimingSettings(warm_up_steps=1, warm_up_s=0.0, measure_s=heat_s, max_s=heat_s, min_blocks=1)
-    argument = {
-        "case": {},
-        "accelerator": accelerator,
-        "settings": timing.model_dump(),
-        "budget_s": None,
-    }
+    argument = {"case": {}, "accelerator": accelerator, "settings": timing.model_dump()}
     begun = time.monotonic()
     shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
 

@@ -11,7 +11,6 @@ from tsuishi.base.errors import UserError
 from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
 from tsuishi.environments.entry import framework_of, start_workload, why_it_failed
 from tsuishi.machine.gpus import Gpu
-from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
 
@@ -47,7 +46,7 @@ def ask(
     )
     try:
         with threads.closing(process.stop):
-            ended = listen(process, transcript, started, timeout_s, _ignore, on_log)
+            ended = listen(process, transcript, started, timeout_s, lambda event: None, on_log)
     except threads.Halted:  # `listen`, which cleans up, had not begun
         process.wait()
         raise
@@ -60,7 +59,3 @@ def ask(
     if not transcript.finished:
         return transcript, transcript.last_words or why_it_ended(ended)
     return transcript, ""
-
-
-def _ignore(event: Event) -> None:
-    """Does nothing, because the transcript holds all events that matter."""

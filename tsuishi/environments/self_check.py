@@ -34,12 +34,7 @@ def self_check(
     """
     name = ready.environment.name
     say(f"{name}: self-check: a matrix product, a convolution and a training step against float64 on the CPU")
-    argument = {
-        "case": {},
-        "accelerator": accelerator,
-        "settings": TimingSettings().model_dump(),
-        "budget_s": _TIMEOUT_S,
-    }
+    argument = {"case": {}, "accelerator": accelerator, "settings": TimingSettings().model_dump()}
     errors: dict[str, float] = {}
     shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
     for share in shares:
