@@ -7,7 +7,7 @@ from tsuishi import extras
 from tsuishi.base.errors import UserError, leave_out
 from tsuishi.base.language import in_words
 from tsuishi.base.units import counted
-from tsuishi.environments.inventory import EnvironmentRow, environment_row, only_glanced_at
+from tsuishi.environments.inventory import EnvironmentRow, environment_row
 from tsuishi.plan.choice import choose
 from tsuishi.plan.decidable import gpus_of
 from tsuishi.plan.session import Session
@@ -34,7 +34,7 @@ def show(session: Session, whole: bool) -> None:
         session.screen.table("Environments", ("name", "state", "on", "default", "what"), shown)
         if others := len(rows) - len(here):
             session.screen.say(f"{counted(others, 'other')} cannot be made or used here: `invoke list --all` says why")
-    if only_glanced_at(session.builder, rows):
+    if any(row.engine == session.builder.engines.venv.name and row.state == "built" for row in rows):
         session.screen.say("built: the files were not compared; `invoke images` compares their sizes and times")
     suites = every_suite(session.checkout.suites)
     session.screen.table(

@@ -14,6 +14,7 @@ from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments.entry import Ready
+from tsuishi.environments.provenance import environment_record
 from tsuishi.environments.self_reports import SelfReport, SelfReports, broken_promises
 from tsuishi.machine.gpus import Gpu
 from tsuishi.machine.interpreters import find_python
@@ -183,9 +184,7 @@ class Builder:
         return ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S, gpus)
 
     def _ready(self, engine: Engine, built: Built, report: SelfReport) -> Ready:
-        from tsuishi.environments import provenance
-
-        record = provenance.environment_record(built, report, engine.starter.confinement(built.python[0]))
+        record = environment_record(built, report, engine.starter.confinement(built.python[0]))
         cuda_cache = self.settings.cache / "cuda" / toml.digest(built.realised_id)
         return Ready(built.environment, engine.starter, replace(built, cuda_cache=cuda_cache), record)
 

@@ -1,7 +1,7 @@
 """The environments of this machine: the rows of `invoke list`, and the work of `invoke images` and `clean --images`."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -34,26 +34,36 @@ class EnvironmentRow(NamedTuple):
     is_here: bool
 
 
+class _Inspected(NamedTuple):
+    """A stored environment, compared with its record.
+
+    alteration: how it has changed since its build; empty where it has not, or cannot (an image). manifest: the
+    beginning of the digest of all that it holds, and how far its files were compared with it.
+    """
+
+    kept: Kept
+    alteration: str
+    manifest: str
+
+
 def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
     """Print a row for every pinned environment and each engine that has it, and rows for builds of earlier specs.
 
     `verify`: all their files are read. Raises UserError where an environment has changed since its build.
     """
     storing = _storing(builder, screen, "listed")
-    all_kept = [kept for _, store in storing for kept in store.kept()]
-    altered = {kept.name: _alteration(builder, screen, kept, whole=verify) for kept in all_kept}
-    manifests = {kept.name: _manifest(builder, kept, altered[kept.name], whole=verify) for kept in all_kept}
+    inspected = [_inspected(builder, screen, kept, whole=verify) for _, store in storing for kept in store.kept()]
     pinned = [environment for environment in read_environments(builder.checkout.images) if environment.pinned]
     engines = [engine for engine, _ in storing]
-    rows = [row for environment in pinned for row in _rows(builder, environment, engines, all_kept, altered, manifests)]
-    strangers = [kept for kept in all_kept if kept.environment not in {environment.name for environment in pinned}]
-    state = "of an environment that is not in images/"
-    rows += [_row(kept, state, manifests[kept.name], "") for kept in strangers]
+    rows = [row for environment in pinned for row in _rows(builder, environment, engines, inspected)]
+    names = {environment.name for environment in pinned}
+    strangers = [each for each in inspected if each.kept.environment not in names]
+    rows += [_row(each, "of an environment that is not in images/", "") for each in strangers]
     screen.table("Images", _HEADERS, rows)
-    screen.say(f"{units.megabytes(sum(kept.size_bytes for kept in all_kept))} in all, where they share nothing")
+    screen.say(f"{units.megabytes(sum(each.kept.size_bytes for each in inspected))} in all, where they share nothing")
     screen.say(f"what is in each image (CycloneDX): {builder.settings.cache}/environments/*.cdx.json")
     if verify:
-        _raise_altered(screen, altered)
+        _raise_altered(screen, inspected)
 
 
 @contextmanager
@@ -77,7 +87,7 @@ def remove(builder: Builder, screen: Screen) -> None:
 def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> EnvironmentRow:
     """The row of an environment, with the accelerator that it would use.
 
-    A virtual environment that is "built" was only glanced at (see `only_glanced_at`).
+    The files of a virtual environment that is "built" were not compared with its record.
     """
     engine = builder.engines.chosen_for(environment)
     if why_not := _why_not_here(builder, environment):
@@ -92,11 +102,6 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> E
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     is_here = not (why_not or (refused and not on_cpu))
     return EnvironmentRow(environment.name, environment.title, default, engine.name, state, computes_on, is_here)
-
-
-def only_glanced_at(builder: Builder, rows: Sequence[EnvironmentRow]) -> bool:
-    """Whether rows of `environment_row` call an environment built whose files were not compared with its record."""
-    return any(row.engine == builder.engines.venv.name and row.state == "built" for row in rows)
 
 
 def _why_not_here(builder: Builder, environment: Environment) -> str:
@@ -137,55 +142,45 @@ def _not_removed(builder: Builder, screen: Screen, engine: Engine, store: Store)
     return left
 
 
-def _alteration(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) -> str:
-    """How an environment has changed since its build; empty where it has not, or cannot (an image)."""
+def _inspected(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) -> _Inspected:
+    """Compare an environment with its record. An image needs no comparison: its id is a digest of its content."""
     inspector = builder.engines[kept.engine].inspector
-    if inspector is None:
-        return ""
-    if whole and kept.realised_id:
+    if inspector and whole and kept.realised_id:
         screen.say(f"{kept.environment}: reading {units.megabytes(kept.size_bytes)} in {kept.name}")
-    return inspector.altered(kept, whole=whole)
-
-
-def _manifest(builder: Builder, kept: Kept, altered: str, *, whole: bool) -> str:
-    """The beginning of the digest of all that an environment holds, and how far its files were compared with it."""
+    alteration = inspector.altered(kept, whole=whole) if inspector else ""
     if not kept.realised_id:  # made by an earlier tsuishi
-        return "none"
-    if altered:
+        return _Inspected(kept, alteration, "none")
+    if alteration:
         compared = "altered"
-    elif builder.engines[kept.engine].inspector is None:
+    elif inspector is None:
         compared = "the image's own"
     else:
         compared = "verified" if whole else "sizes and times"
-    return f"{kept.realised_id.rpartition(':')[2][:_SHORT]}: {compared}"
+    return _Inspected(kept, alteration, f"{kept.realised_id.rpartition(':')[2][:_SHORT]}: {compared}")
 
 
-def _raise_altered(screen: Screen, altered: Mapping[str, str]) -> None:
+def _raise_altered(screen: Screen, inspected: Sequence[_Inspected]) -> None:
     """Raise UserError where an environment has changed; else print that none has."""
-    if lines := [f"{name}: {alteration}" for name, alteration in altered.items() if alteration]:
+    if lines := [f"{each.kept.name}: {each.alteration}" for each in inspected if each.alteration]:
         raise UserError(f"not as built: {'; '.join(lines)}: remove the folder, then `invoke build`")
     screen.say("no virtual environment has changed since its build; an image's id is a digest of all its content")
 
 
 def _rows(
-    builder: Builder,
-    environment: Environment,
-    engines: Sequence[Engine],
-    all_kept: Sequence[Kept],
-    altered: Mapping[str, str],
-    manifests: Mapping[str, str],
+    builder: Builder, environment: Environment, engines: Sequence[Engine], inspected: Sequence[_Inspected]
 ) -> Iterator[tuple[str, ...]]:
     """The rows of an environment: its builds, and, if none is of its present spec, a row for the build to come."""
     all_built = [built for engine in engines if (built := engine.find(environment))]
     present = {(built.engine, built.realised_id) for built in all_built}
     specs = {(built.engine, built.spec_id) for built in all_built}
-    of_it = [kept for kept in all_kept if kept.environment == environment.name]
+    of_it = [each for each in inspected if each.kept.environment == environment.name]
     if not present:
         state = _why_not_here(builder, environment) or "to build"
         yield environment.name, builder.engines.chosen_for(environment).name, state, *[""] * (len(_HEADERS) - 3)
-    for kept in sorted(of_it, key=lambda kept: (kept.engine, kept.realised_id) not in present):
-        if altered[kept.name]:
-            state = f"altered: {altered[kept.name]}"
+    for each in sorted(of_it, key=lambda each: (each.kept.engine, each.kept.realised_id) not in present):
+        kept = each.kept
+        if each.alteration:
+            state = f"altered: {each.alteration}"
         elif (kept.engine, kept.realised_id) in present:
             state = "built"
         elif (kept.engine, kept.spec_id) in specs:
@@ -195,11 +190,12 @@ def _rows(
         report = builder.reports.find(kept.environment, kept)
         broken = None if report is None else broken_promises(environment, report)
         promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
-        yield _row(kept, state, manifests[kept.name], promises)
+        yield _row(each, state, promises)
 
 
-def _row(kept: Kept, state: str, manifest: str, promises: str) -> tuple[str, ...]:
+def _row(inspected: _Inspected, state: str, promises: str) -> tuple[str, ...]:
+    kept = inspected.kept
     base, lock = (text.removeprefix("sha256:")[:_SHORT] for text in (kept.base_digest, kept.lock_sha256))
     age = units.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
     size = units.megabytes(kept.size_bytes)
-    return kept.environment, kept.engine, state, manifest, size, base, lock, age, promises
+    return kept.environment, kept.engine, state, inspected.manifest, size, base, lock, age, promises
