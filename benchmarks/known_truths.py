@@ -15,7 +15,7 @@ import numpy as np
 from tsuishi.estimates import ratios, timed_blocks
 from tsuishi.estimates.contrasts import contrast, ratio
 from tsuishi.estimates.intervals import Region, Round, Term
-from tsuishi.estimates.line_fit import Point, fit, measured
+from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import TimedBlock
 from tsuishi.estimates.unseen import OF_DAY, of_few_trials, seen_scatter
@@ -207,7 +207,7 @@ def line_missed(parameter: str, trials: int, batches: Sequence[int] = BATCHES, o
     def draw(random: Random) -> bool:
         terms = terms_of({"a": cases_of(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
         pairs = zip(batches, terms.values(), strict=True)
-        found = fit(measured(batch, math.exp(term.mean), term) for batch, term in pairs)
+        found = fit(Point(batch, math.exp(term.mean), term) for batch, term in pairs)
         interval = getattr(found, f"{parameter}_interval")
         return interval is None or not _has(interval, true)
 
@@ -220,7 +220,7 @@ def lack_of_fit_seen(trials: int) -> Draw:
 
     def draw(random: Random) -> bool:
         terms = terms_of({"a": cases_of(random, EVEN, trials, line)})["a"]
-        found = fit(measured(b, math.exp(term.mean), term) for b, term in zip(BATCHES, terms.values(), strict=True))
+        found = fit(Point(b, math.exp(term.mean), term) for b, term in zip(BATCHES, terms.values(), strict=True))
         return found is None or found.lack_of_fit is None or found.lack_of_fit[1] <= 0.05
 
     return draw

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tsuishi.estimates.intervals import Round
-from tsuishi.estimates.line_fit import Fit, Point, deciding, fit, measured
+from tsuishi.estimates.intervals import Round, Term
+from tsuishi.estimates.line_fit import Fit, Point, deciding, fit
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.variances import Pool
 
@@ -37,7 +37,7 @@ def points(trials: dict[int, tuple[float, ...]], sessions: dict[int, str] | None
         else None
     )
     terms = case_terms({key: values}, rounds=rounds)
-    return [measured(int(case), math.exp(term.mean), term) for (case, _, _), term in terms.items()]
+    return [Point(int(case), math.exp(term.mean), term) for (case, _, _), term in terms.items()]
 
 
 def fitted(given: list[Point]) -> Fit:
@@ -168,7 +168,9 @@ def test_the_batch_size_that_decides_a_line_is_found() -> None:
 
 
 def test_two_batch_sizes_both_decide_so_none_is_named() -> None:
-    given = [Point(16, 0.026, 3, Pool(1e-4, 2)), Point(256, 0.266, 3, Pool(1e-4, 2))]
+    given = [
+        Point(b, time, Term(math.log(time), 3, None, own=Pool(1e-4, 2))) for b, time in ((16, 0.026), (256, 0.266))
+    ]
     assert deciding(given, fitted(given)) is None
 
 
@@ -189,7 +191,7 @@ def in_rounds(random: np.random.Generator, trials: int) -> dict[str, list[Point]
     rounds = {key: {case: [Round("x", n) for n in range(trials)] for case in cases} for key, cases in values.items()}
     terms = case_terms(values, rounds=rounds)
     return {
-        side: [measured(int(case), math.exp(term.mean), term) for (case, of, _), term in terms.items() if of == side]
+        side: [Point(int(case), math.exp(term.mean), term) for (case, of, _), term in terms.items() if of == side]
         for side in "ab"
     }
 

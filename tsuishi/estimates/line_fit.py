@@ -22,19 +22,16 @@ FEWEST_POINTS = 3
 
 
 class Point(NamedTuple):
-    """A batch size, and the seconds of its step: the geometric mean over `trials`.
-
-    scatter: the variance of the logarithm between these trials alone; None for a single trial, and where it is unknown.
-    sessions: those in which the trials were measured; empty where they are not known. in_rounds: the variance without
-    what the trials of a round have in common; None where rounds show nothing of the kind.
-    """
+    """A batch size, and the seconds of its step. term: of their logarithm; None for a number without trials."""
 
     batch_size: int
     seconds: float
-    trials: int = 1
-    scatter: Pool | None = None
-    sessions: frozenset[str] = frozenset()
-    in_rounds: Pool | None = None
+    term: Term | None = None
+
+    @property
+    def trials(self) -> int:
+        """How often the point counts."""
+        return max(1, self.term.trials) if self.term else 1
 
 
 class Residual(NamedTuple):
@@ -131,13 +128,6 @@ class Fit(NamedTuple):
         return Region(middle + low, middle + high)
 
 
-def measured(batch_size: int, seconds: float, term: Term | None) -> Point:
-    """A batch size as a point. term: of the logarithm of its time; None for a number without trials."""
-    if term is None:
-        return Point(batch_size, seconds)
-    return Point(batch_size, seconds, max(1, term.trials), term.own, frozenset(term.sessions), term.in_rounds)
-
-
 def fit(points: Iterable[Point]) -> Fit | None:
     """The weighted least squares fit of trials, given as points, at most one for a batch size.
 
@@ -231,15 +221,16 @@ def _pure_error(points: Sequence[Point]) -> tuple[Pool | None, Pool | None]:
     None where it is unknown or 0, or where no session measured all batch sizes: trials of a day do not show by how much
     days differ. Where rounds have something in common, the first is without it.
     """
-    sessions = [point.sessions for point in points if point.sessions]
+    terms = [point.term for point in points if point.term]
+    sessions = [frozenset(term.sessions) for term in terms if term.sessions]
     if sessions and not frozenset.intersection(*sessions):
         return None, None
-    known = [point.scatter for point in points if point.scatter]
+    known = [term.own for term in terms if term.own]
     freedom = math.fsum(scatter.freedom for scatter in known)
     squares = math.fsum(scatter.variance * scatter.freedom for scatter in known)
     if squares <= 0:
         return None, None
-    within = [point.in_rounds for point in points if point.in_rounds]
+    within = [term.in_rounds for term in terms if term.in_rounds]
     if len(within) < len(points):
         return Pool(squares / freedom, freedom), None
     rest = math.fsum(each.variance for each in within) / len(within)

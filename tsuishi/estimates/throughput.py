@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.line_fit import Point, measured
+from tsuishi.estimates.line_fit import Point
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.source import Epochs
 
@@ -61,5 +61,5 @@ def lines_of_cases(
     points: dict[Line, list[Point]] = {}
     for series, axes, step_s, term in cases:
         if step_s:
-            points.setdefault(line_of_case(series, axes), []).append(measured(axes[BATCH_SIZE], step_s, term))
+            points.setdefault(line_of_case(series, axes), []).append(Point(axes[BATCH_SIZE], step_s, term))
     return {key: of_line for key, of_line in points.items() if len(of_line) > 1}

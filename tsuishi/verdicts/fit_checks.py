@@ -10,7 +10,7 @@ from typing import Any
 
 from tsuishi.estimates import throughput
 from tsuishi.estimates.intervals import InSession, Round, Term, student
-from tsuishi.estimates.line_fit import Fit, fit, measured
+from tsuishi.estimates.line_fit import Fit, Point, fit
 from tsuishi.estimates.unseen import rounding_of
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
@@ -20,7 +20,7 @@ from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.hypotheses import Element, Missing, Side, pairs
 
 # The batch size of a point, and its term: the logarithm of the seconds of a step.
-Point = tuple[int, Term]
+TimedBatch = tuple[int, Term]
 # How the logarithms of the parameters follow those of the steps, if these all take longer.
 _FOLLOWS = {"v0": -1.0, "t_cost": 1.0, "b_half": 0.0}
 # So much longer, as a logarithm, is a step by which a derivative is taken.
@@ -73,9 +73,9 @@ def _lines(check: Check, findings: Sequence[Finding], selection: Selection, quan
 
 def _points(
     check: Check, findings: Sequence[Finding], selection: Selection, quantity: str
-) -> Iterator[tuple[Finding, list[Point]]]:
+) -> Iterator[tuple[Finding, list[TimedBatch]]]:
     """Every line over batch sizes, as a finding without batch size, and its points."""
-    lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[Point]]] = {}
+    lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[TimedBatch]]] = {}
     for finding in on_side(findings, check, selection):
         axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
         key = finding.series, frozenset(axes.items())
@@ -112,11 +112,11 @@ def _printed(parameter: str, line: Finding) -> Term | None:
     return line.logs.get(throughput.PRINTED[parameter])
 
 
-def _fit(points: Sequence[Point]) -> Fit | None:
-    return fit(measured(batch_size, math.exp(term.mean), term) for batch_size, term in points)
+def _fit(points: Sequence[TimedBatch]) -> Fit | None:
+    return fit(Point(batch_size, math.exp(term.mean), term) for batch_size, term in points)
 
 
-def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
+def _fitted(parameter: str, points: Sequence[TimedBatch]) -> Term | None:
     """The logarithm of a line's parameter, with the error of the fit on trials: see estimates/line_fit.py.
 
     A parameter of 0 or less has the logarithm of 0, and an interval without bounds: a line that is left out would leave
@@ -156,7 +156,7 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
     return known._replace(rounds=rounds.pop(), in_rounds=Pool(apart, covariance.freedom))
 
 
-def _walk(parameter: str, points: Sequence[Point], logarithm: float) -> dict[Round, float]:
+def _walk(parameter: str, points: Sequence[TimedBatch], logarithm: float) -> dict[Round, float]:
     """The weights of rounds in the logarithm of a parameter, by its derivatives by the logarithms of the steps."""
     if len({frozenset(term.walk.items()) for _, term in points}) == 1:  # derivatives do not matter
         return {each: _FOLLOWS[parameter] * share for each, share in points[0][1].walk.items()}
@@ -167,7 +167,7 @@ def _walk(parameter: str, points: Sequence[Point], logarithm: float) -> dict[Rou
     return weights
 
 
-def _rounding(parameter: str, points: Sequence[Point], logarithm: float) -> float:
+def _rounding(parameter: str, points: Sequence[TimedBatch], logarithm: float) -> float:
     """The most by which rounded steps make the logarithm of a parameter wrong, by its derivatives."""
     if not any(term.rounding for _, term in points):
         return 0.0
@@ -175,7 +175,7 @@ def _rounding(parameter: str, points: Sequence[Point], logarithm: float) -> floa
     return rounding_of([*weighted])
 
 
-def _derivatives(parameter: str, points: Sequence[Point], logarithm: float) -> list[float]:
+def _derivatives(parameter: str, points: Sequence[TimedBatch], logarithm: float) -> list[float]:
     """The derivatives of the logarithm of a parameter by the logarithms of the steps of each batch size."""
     follows = []
     for place, (batch_size, term) in enumerate(points[:-1]):
@@ -185,7 +185,7 @@ def _derivatives(parameter: str, points: Sequence[Point], logarithm: float) -> l
     return [*follows, _FOLLOWS[parameter] - math.fsum(follows)]
 
 
-def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] | None:
+def _sessions(parameter: str, points: Sequence[TimedBatch]) -> dict[str, InSession] | None:
     """The logarithm of a parameter by the line of each session that measured all batch sizes; empty for no sessions.
 
     None where no session measured them all, and where a session has no line, or a parameter of 0 or less.
@@ -193,7 +193,7 @@ def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] |
     known = [(batch_size, term.sessions) for batch_size, term in points if term.sessions]
     found: dict[str, InSession] = {}
     for session in set.intersection(*({*means} for _, means in known)) if known else ():
-        line = fit(measured(batch_size, math.exp(means[session].mean), None) for batch_size, means in known)
+        line = fit(Point(batch_size, math.exp(means[session].mean)) for batch_size, means in known)
         value = getattr(line, parameter) if line else 0.0
         if value <= 0:
             return None

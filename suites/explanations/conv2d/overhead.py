@@ -3,8 +3,7 @@
 import math
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.estimates.line_fit import fit
-from tsuishi.estimates.line_fit import measured as measured_time
+from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.report.parts.two_sides import Timed, compared
 
 from .observations import KERAS, STEADY, NotTested, Observations, amounts, per_cent
@@ -51,7 +50,7 @@ def _line(measured: Observations, images: int) -> tuple[str, float] | None:
         for count in (1, *measured.values_of("chained"))
         if (timed := measured.timed("compute_s", **STEADY, chained=count, images=images))
     }
-    line = fit(measured_time(count, timed.value, timed.term) for count, timed in every.items())
+    line = fit(Point(count, timed.value, timed.term) for count, timed in every.items())
     if line is None:
         return None
     interval = line.t_cost_interval

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import in_language
-from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
+from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, Point, fit
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.sweeps import Points, Sweep, fitted_sizes, has_line
 from tsuishi.report.parts.standing import PublishedStanding
@@ -91,7 +91,7 @@ def _fitted_points(picture: Picture, ours: Sequence[PublishedStanding]) -> Itera
             lines.setdefault(each.label, []).append(each)
     for line in lines.values():
         yield from ({**_point(picture, each), "mark": "point"} for each in line)
-        timed = [measured(each.x, each.step_s, each.step_term) for each in line if each.step_s]
+        timed = [Point(each.x, each.step_s, each.step_term) for each in line if each.step_s]
         found = fit(timed) if len(timed) >= FEWEST_POINTS else None
         if found:
             sizes = [each.x for each in line]

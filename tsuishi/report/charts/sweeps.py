@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
-from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
+from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, Point, fit
 from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.suite_cases import published_name
 from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
@@ -238,7 +238,7 @@ def _fitted(points: Points) -> Points:
     drawn: Points = []
     for _, of_series in sorted(several.items()):
         enough = len(of_series) >= FEWEST_POINTS
-        found = fit(measured(point["x"], point["y"], point["term"]) for point in of_series) if enough else None
+        found = fit(Point(point["x"], point["y"], point["term"]) for point in of_series) if enough else None
         if found:
             off = {residual.batch_size: residual.percent for residual in found.residuals}
             for point in of_series:
