@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from tsuishi.specs.quantities import MEASURED, Quantity, Take
+from tsuishi.specs.quantities import MEASURED, Take
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -62,25 +62,22 @@ class Described:
     """The quantities that are made of samples and metrics of a workload, as the vocabulary describes them."""
 
     def __init__(self, words: Vocabulary, suite: str) -> None:
-        self._of: dict[tuple[str, str], list[tuple[Quantity, Take]]] = {}
+        self._of: dict[tuple[str, str], list[tuple[str, Take]]] = {}
         for quantity in words.made_of(suite):
             if origin := quantity.made_of:
-                self._of.setdefault((origin.kind, origin.name), []).append((quantity, origin.take))
+                self._of.setdefault((origin.kind, origin.name), []).append((quantity.name, origin.take))
 
     def of_phase(self, phase: str, blocks: Sequence[TimedBlock]) -> Iterator[Estimate]:
         """Estimates of the seconds per step of a phase; their mean where no quantity is described."""
         steps_s = [block.step_s for block in blocks]
-        for quantity, take in self._of.get(("phase", phase), ()):
+        for quantity, take in self._of.get(("phase", phase)) or [(f"{phase}_s", "mean")]:
             value = mean_step_s(blocks) if take == "mean" else _TAKEN[take](steps_s)
-            yield _median_over(quantity.name, blocks, lambda block: block.step_s)._replace(value=value)
-        if ("phase", phase) not in self._of:
-            spread = _median_over(f"{phase}_s", blocks, lambda block: block.step_s)
-            yield spread._replace(value=mean_step_s(blocks))
+            yield _median_over(quantity, blocks, lambda block: block.step_s)._replace(value=value)
 
     def of_metric(self, name: str, values: Sequence[float]) -> dict[str, float]:
         """The values of a metric's quantities; the last value under the metric's name where none is described."""
-        taken = self._of.get(("metric", name), ())
-        return {quantity.name: _TAKEN[take](values) for quantity, take in taken} or {name: values[-1]}
+        taken = self._of.get(("metric", name)) or [(name, "last")]
+        return {quantity: _TAKEN[take](values) for quantity, take in taken}
 
 
 def phase_estimates(
@@ -102,7 +99,8 @@ def phase_estimates(
         else:
             yield from described.of_phase(phase, blocks)
         if phase in ("measure", "step", "epoch"):
-            yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
+            later = blocks[1:] or blocks if phase == "epoch" else blocks
+            yield from _rate("throughput_images_per_s", later, lambda block: block.images)
     if whole and from_steps and batch_size and "measure" in phases:
         yield from _derived_epochs(phases, whole.whole_steps(batch_size))
 
@@ -116,10 +114,6 @@ def _median_over(
         return Estimate(quantity, values[0], None, None, 1, derived)
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Estimate(quantity, median, low, high, len(values), derived)
-
-
-def _throughput(blocks: list[TimedBlock]) -> Iterator[Estimate]:
-    yield from _rate("throughput_images_per_s", blocks, lambda block: block.images)
 
 
 def _rate(
