@@ -8,7 +8,7 @@ cell would say what its round has in common.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy import special
@@ -25,20 +25,14 @@ _PASSES = 20
 _LEAST_REST = 1e-9
 
 
-class Rest(NamedTuple, Generic[_Cell]):
-    """The rest of the values of each cell, raised to make up for the fit; all degrees of freedom."""
-
-    values: dict[_Cell, list[float]]
-    freedom: float
-
-
 def two_way_residuals(
     values: Mapping[_Cell, Sequence[float]],
     rounds: Mapping[_Cell, Sequence[Hashable]],
     variances: Mapping[_Cell, float],
-) -> Rest[_Cell] | None:
-    """The rest of the values without the means of cells and what rounds have in common.
+) -> tuple[dict[_Cell, list[float]], float] | None:
+    """The rest of the values without the means of cells and what rounds have in common, and its degrees of freedom.
 
+    The rest of each cell is raised to make up for the fit.
     values: of each cell, a value for each of its rounds. variances: between the values of each cell, which decide how
     much a cell says of its rounds. None where the rounds have nothing in common that the values show.
     """
@@ -68,9 +62,8 @@ def two_way_residuals(
     if made_up or special.fdtrc(len(places) - 1, freedom, between / rest_square) > _LEVEL:
         return None
     raised = rest / np.sqrt(1 - share)[of_cell]
-    return Rest(
-        dict(zip(cells, (part.tolist() for part in np.split(raised, np.cumsum(counts)[:-1])), strict=True)), freedom
-    )
+    parts = (part.tolist() for part in np.split(raised, np.cumsum(counts)[:-1]))
+    return dict(zip(cells, parts, strict=True)), freedom
 
 
 def _fitted(

@@ -117,9 +117,10 @@ def _scatter_in_rounds(
             every[suite, protocol, quantity][place] = of_case
     pools: dict[_Place, Pool | None] = {}
     for shared, of_suite in every.items():
-        if rest := two_way_residuals(of_suite, rounds, variances):
+        if found := two_way_residuals(of_suite, rounds, variances):
+            rest, freedom = found
             family = (*shared, logarithmic, "rounds")
-            pools |= _moderated(rest.values, lambda key, family=family: family, rest.freedom)  # type: ignore[misc]
+            pools |= _moderated(rest, lambda key, family=family: family, freedom)  # type: ignore[misc]
     return pools
 
 
