@@ -11,7 +11,7 @@ from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.plan.trials import PlannedTrial, trial_slug
 from tsuishi.results import manifest, schema, trial_folders
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results.directory import WRITTEN_ANEW, RunDirectory
 from tsuishi.results.records import RECORDS, CaseRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.schema import csv_writer
@@ -173,7 +173,7 @@ def listed(run: RunDirectory) -> RunDirectory:
     for _, trial in run.finished():
         of_run.add(trial)
     of_run.add_records(run.record_files())
-    manifest.write_anew(run.path, run.written_anew())
+    manifest.write_anew(run.path, WRITTEN_ANEW)
     return run
 
 

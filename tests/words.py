@@ -19,7 +19,7 @@ ADOPTED = ("openbenchmarking-pytorch", "pytorch-gpu-benchmark", "timm-results")
 # The suites without those of adopted tables, which have thousands of networks of libraries.
 SUITES_OF_OURS = sorted(known_suites(Checkout().suites).keys() - {name.replace("-", "_") for name in ADOPTED})
 # Of runs whose cases have the axes of suites/axes.toml only.
-TRIAL_COLUMNS = [column.name for column in schema.of_trials(WORDS.of([]).axes)]
+TRIAL_COLUMNS = [*(column.name for column in schema.TRIALS), *WORDS.of([]).axes]
 
 
 def describe(suites: Path) -> None:

@@ -333,10 +333,10 @@ def test_the_data_package_describes_every_column_of_every_table(run: RunDirector
 
 
 def test_the_shipped_columns_are_those_of_the_cases_and_are_named_once() -> None:
-    for columns in (schema.of_trials(WORDS.axes), *schema.OF_A_TRIAL.values()):
+    trials = (*schema.TRIALS, *map(schema.axis_column, WORDS.axes.values()))
+    for columns in (trials, *schema.OF_A_TRIAL.values()):
         names = [column.name for column in columns]
         assert len(names) == len(set(names))
-    trials = schema.of_trials(WORDS.axes)
     assert [column.name for column in trials if column.name in WORDS.axes] == list(WORDS.axes)
     types = {column.name: column.type for column in trials}
     for name, axis in WORDS.axes.items():

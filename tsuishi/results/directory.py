@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 # The tables of a run, and what their columns mean: gathered from its trials.
 GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
+# The files that a runner writes again and again.
+WRITTEN_ANEW = ("run.json", *GATHERED)
 # The purpose of the seal of a run.json.
 _SEALED = "run.json"
 # The most characters of the first line of a table that are read.
@@ -140,10 +142,6 @@ class RunDirectory:
     def record_files(self) -> list[Path]:
         """The files of all records. Raises UserError where something else lies there."""
         return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
-
-    def written_anew(self) -> list[str]:
-        """The files of the run that its runner writes again and again."""
-        return [name for name in ("run.json", *GATHERED) if os.path.lexists(self.path / name)]
 
     def finished_folders(self) -> list[Path]:
         """The folder of every trial. Raises UserError where something else lies among them."""

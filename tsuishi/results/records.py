@@ -15,8 +15,6 @@ from tsuishi.specs.claims import all_reach
 from tsuishi.specs.statuses import RECORDED
 from tsuishi.specs.trial_spec import Axes, Trial
 
-# A finding is final; the others are run again, as a new attempt, by --resume.
-
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Number = Annotated[int | float, Field(ge=0, le=MOST)]
 FileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,63}$")]

@@ -23,7 +23,7 @@ class Column:
     description: str
 
 
-# Of a trial; behind them stand the axes of its case, see `of_trials`.
+# Of a trial; behind them stand DETAILS, and then the axes of the cases in canonical order.
 TRIALS = (
     Column("trial_id", "string", "case, environment, repetition and attempt, readable"),
     Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere"),
@@ -60,7 +60,7 @@ TRIALS = (
     Column("events_missing", "integer", "gaps in the numbering of events"),
 )
 
-# Of a trial, as JSON, in the gathered table of a run only: between these columns and those of the axes.
+# Of a trial, as JSON.
 DETAILS = (
     Column("phases", "array", "its parts: name, begin_s and end_s, in seconds since it started"),
     Column("flags", "object", "settings of the framework, as the workload reported them"),
@@ -127,11 +127,6 @@ def column_names(table: str) -> list[str]:
 def axis_column(axis: Axis) -> Column:
     """The column of an axis in any table."""
     return Column(axis.name, "integer" if axis.is_number else "string", f"axis of the case: {axis.name}")
-
-
-def of_trials(axes: Mapping[str, Axis]) -> tuple[Column, ...]:
-    """The columns of trials.csv: of the trial, then the axes of the cases in canonical order."""
-    return (*TRIALS, *map(axis_column, axes.values()))
 
 
 def data_package(name: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[str, object]:

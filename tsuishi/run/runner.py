@@ -22,7 +22,7 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for, with_its_data
 from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results.directory import WRITTEN_ANEW, RunDirectory
 from tsuishi.results.manifest import Manifest, write_anew
 from tsuishi.results.records import CaseRecord, MachineRecord
 from tsuishi.run.executor import LOCAL, Audience, Executor, RunStopped, Work, raise_stop
@@ -221,7 +221,7 @@ class Runner:
         try:
             self._manifest.add_records(self._run.record_files())
             self._run.gather(vocabulary(self._checkout.suites))
-            write_anew(self._run.path, self._run.written_anew())
+            write_anew(self._run.path, WRITTEN_ANEW)
         except OSError as error:
             raise self._stopped("the tables: ", error) from error
 

@@ -26,7 +26,7 @@ from tsuishi.extras.handover.archives.bundle import unpacked
 from tsuishi.extras.handover.archives.secret_search import Secrets
 from tsuishi.results import manifest
 from tsuishi.results.assurance import UNLISTED
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results.directory import WRITTEN_ANEW, RunDirectory
 from tsuishi.results.manifest import Manifest
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
@@ -153,7 +153,7 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
     for _, trial in copy.finished():
         listed.add(trial)
     listed.add_records(copy.record_files())
-    manifest.write_anew(into, copy.written_anew())
+    manifest.write_anew(into, WRITTEN_ANEW)
     return copy, list(_altered(run.path, into, renamed))
 
 
