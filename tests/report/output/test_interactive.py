@@ -3,11 +3,13 @@
 import base64
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tsuishi.report.output.interactive import embedded, explorer, live, packed_json, policy_digest
+from tsuishi.report.output.interactive import explorer, live, packed_json, policy_digest
+from tsuishi.report.output.typesetting import _environment, html
 
 SERIES = {"field": "series", "type": "nominal", "legend": {"orient": "bottom"}}
 LINE: dict[str, Any] = {
@@ -87,8 +89,9 @@ def test_the_explorer_has_a_panel_a_quantity_under_its_name() -> None:
 @pytest.mark.parametrize("text", ["</script>", "<!-- <script>", "a\x00b", "\u2028", "追試"])
 def test_embedded_json_is_the_same_value_and_no_markup(text: str) -> None:
     value = {text: [text, None, 1.5]}
-    assert "<" not in embedded(value)
-    assert json.loads(embedded(value)) == value
+    embedded = _environment(Path(), html).from_string("{{ value | tojson }}").render(value=value)
+    assert "<" not in embedded
+    assert json.loads(embedded) == value
     assert json.loads(gzip.decompress(base64.b64decode(packed_json(value)))) == value
     assert packed_json(value) == packed_json(value)
 

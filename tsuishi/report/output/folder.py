@@ -16,7 +16,7 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.report.output import csv_files, json_data
 from tsuishi.report.output.junit import junit_xml
-from tsuishi.report.output.typesetting import as_html, as_markdown, section_as_markdown
+from tsuishi.report.output.typesetting import BASELINE, as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
 from tsuishi.report.parts.declarations import report_package
@@ -33,11 +33,11 @@ from tsuishi.verdicts.baseline import Earlier, shared_trials
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence, sources_beside
 
-# Of a report with a baseline: for CI.
-_JUNIT, _BASELINE = "junit.xml", "baseline.md"
+# With BASELINE, of a report with a baseline: for CI.
+_JUNIT = "junit.xml"
 _MEMBERS = {
     *("index.html", "report.md", "details.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"),
-    *(_JUNIT, _BASELINE),
+    *(_JUNIT, BASELINE),
 }
 
 
@@ -156,8 +156,6 @@ def _written(
     for name, text in as_markdown(page, templates, svg).items():
         _write(out / name, text)
     if page.baseline:
-        section = next(section for section in page.sections if section.anchor == page.baseline.anchor)
-        _write(out / _BASELINE, section_as_markdown(section, templates))
         _write(out / _JUNIT, junit_xml(page.baseline.cases, page.baseline.summary))
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))

@@ -35,6 +35,8 @@ _FIELDS = {
 _SERIES = ("color", "fill", "stroke", "shape", "strokeDash")
 _TOLD = {"point", "circle", "square", "bar", "rect", "rule", "tick"}
 _FADED = 0.12
+# How JSON is written into a page.
+JSON: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
 # Vega-Lite's own for these marks; others are opaque.
 _OPACITIES = {"point": 0.7, "circle": 0.7, "square": 0.7, "tick": 0.7}
 
@@ -44,7 +46,8 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
     # A copy in which no part is shared.
     drawn = json.loads(json.dumps({key: part for key, part in specification.items() if key != "datasets"}))
     choosing: dict[str, str] = {}
-    for unit in _units(drawn):
+    views = list(_views(drawn))
+    for unit in (view for view in views if "mark" in view):
         _tell(unit)
         field = _series(unit)
         if not field:
@@ -54,8 +57,9 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
             select = {"type": "point", "fields": [field], "toggle": "true"}
             unit.setdefault("params", []).append({"name": choosing[field], "select": select, "bind": "legend"})
         _fade(unit, choosing[field])
-    for layers in _layers(drawn):
-        layers += _points(layers)
+    for view in views:
+        if "layer" in view:
+            view["layer"] += _points(view["layer"])
     datasets = {"datasets": specification["datasets"]} if "datasets" in specification else {}
     return {**drawn, **datasets}
 
@@ -68,15 +72,9 @@ def explorer(data: dict[str, Any]) -> dict[str, Any]:
     return {"specification": live({**course.panels(data["quantities"]), "config": CONFIG}), "trials": data["trials"]}
 
 
-def embedded(value: Any) -> Markup:
-    """JSON that can stand in a script element: nothing in it ends the element or begins a comment."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c"))  # noqa: S704  no markup is left in it
-
-
 def packed_json(value: Any) -> Markup:
     """JSON, compressed by gzip, as base64: a tenth of the size. The same bytes each time."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, **JSON)
     return Markup(base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode("ascii"))  # noqa: S704  base64
 
 
@@ -85,27 +83,14 @@ def policy_digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-def _units(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every view with a mark, in order."""
-    if "mark" in part:
-        yield part
-    for child in _children(part):
-        yield from _units(child)
-
-
-def _layers(part: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """Every list of layers."""
-    if "layer" in part:
-        yield part["layer"]
-    for child in _children(part):
-        yield from _layers(child)
-
-
-def _children(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _views(view: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A view and those inside it, in order."""
+    yield view
     for key in ("layer", "hconcat", "vconcat", "concat"):
-        yield from part.get(key, [])
-    if isinstance(part.get("spec"), dict):
-        yield part["spec"]
+        for inner in view.get(key, []):
+            yield from _views(inner)
+    if isinstance(view.get("spec"), dict):
+        yield from _views(view["spec"])
 
 
 def _mark(unit: dict[str, Any]) -> dict[str, Any]:
@@ -153,23 +138,15 @@ def _fade(unit: dict[str, Any], chosen: str) -> None:
 
 def _points(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Invisible points on lines without points: a line has no value for a tooltip, but its points have."""
-    marks = {_mark(layer)["type"] for layer in layers if "mark" in layer}
-    if "line" not in marks or "point" in marks:
-        return []
+    kinds = [_mark(layer)["type"] if "mark" in layer else "" for layer in layers]
     points = []
-    for layer in layers:
-        if "mark" in layer and _mark(layer)["type"] == "line":
-            for encoding in layer["encoding"].values():
-                if encoding.get("legend"):
-                    encoding["legend"]["symbolType"] = "stroke"
-            unseen = {"type": "point", "filled": True, "size": 90}
-            encoding = {key: channel for key, channel in layer["encoding"].items() if key != "strokeDash"}
+    for layer, kind in zip(layers, kinds, strict=True):
+        if kind == "line" and "point" not in kinds:
+            for channel in layer["encoding"].values():
+                if channel.get("legend"):
+                    channel["legend"]["symbolType"] = "stroke"
             kept_keys = {key: part for key, part in layer.items() if key not in ("params", "name")}
-            points.append(
-                {
-                    **kept_keys,
-                    "mark": unseen,
-                    "encoding": {**encoding, "tooltip": _tooltip(encoding), "opacity": {"value": 0}},
-                }
-            )
+            encoding = {key: channel for key, channel in layer["encoding"].items() if key != "strokeDash"}
+            unseen = {**encoding, "tooltip": _tooltip(encoding), "opacity": {"value": 0}}
+            points.append({**kept_keys, "mark": {"type": "point", "filled": True, "size": 90}, "encoding": unseen})
     return points

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Container, Iterator
-from functools import cache, partial
+from functools import cache, wraps
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -13,9 +13,10 @@ from markupsafe import Markup, escape
 from tsuishi.base.language import active, t
 from tsuishi.base.typed import as_typed
 from tsuishi.report.output import interactive
-from tsuishi.report.parts.blocks import Block, Chart, Page, Section
+from tsuishi.report.parts.blocks import Chart, Page
 from tsuishi.report.parts.wording import Table
 
+BASELINE = "baseline.md"
 # What stands for the characters that mean something in Markdown.
 _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~#"})
 # A command in a text, set as code in both formats. Texts of runs may contain any command: it has no sign of a format.
@@ -55,18 +56,17 @@ def _live(chart: Chart) -> dict[str, Any]:
 def as_markdown(page: Page, templates: Path, drawn: Container[str]) -> dict[str, str]:
     """The page as it looks right on a code forge, with charts/ beside it, by the name of the file.
 
-    report.md has what the page shows unopened, details.md the rest. drawn: the charts that are in charts/.
+    report.md has what the page shows unopened, details.md the rest. BASELINE has the section of a baseline by itself,
+    without charts: what CI shows beside a job. drawn: the charts that are in charts/.
     """
-    template = _environment(templates, markdown).get_template("report.md.j2")
+    environment = _environment(templates, markdown)
+    template = environment.get_template("report.md.j2")
     parts = {"report.md": False, "details.md": True}
     texts = {name: template.render(page=page, folded=folded, drawn=drawn) for name, folded in parts.items()}
+    if page.baseline:
+        section = next(section for section in page.sections if section.anchor == page.baseline.anchor)
+        texts[BASELINE] = environment.get_template("report.section.md.j2").render(section=section)
     return {name: re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
-
-
-def section_as_markdown(section: Section, templates: Path) -> str:
-    """A section by itself, without charts: what CI shows beside a job."""
-    template = _environment(templates, markdown).get_template("report.section.md.j2")
-    return re.sub(r"\n{3,}", "\n\n", template.render(section=section))
 
 
 def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Environment:
@@ -80,21 +80,17 @@ def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Envi
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"as_is": Markup, "as_typed": as_typed}
-    environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
+    environment.policies["json.dumps_kwargs"] = interactive.JSON
     environment.filters |= {
+        "as_is": Markup,
+        "as_typed": as_typed,
         "cells": _cells,
         "with_code": with_code,
-        "embedded": interactive.embedded,
         "packed": interactive.packed_json,
         "explorer": interactive.explorer,
     }
     environment.globals |= {"t": t, "language": active()}
     return environment
-
-
-def _is_a(kind: type, block: object) -> bool:
-    return isinstance(block, kind)
 
 
 def _cells(table: Table) -> Iterator[list[tuple[Any, ...]]]:
@@ -107,35 +103,32 @@ def _cells(table: Table) -> Iterator[list[tuple[Any, ...]]]:
         yield [(*column, *_SHOWN(cell)) for column, cell in zip(columns, row, strict=True)]
 
 
-def html(value: Any) -> str:
-    """Text, escaped for HTML; Markup stays unchanged."""
-    return value if isinstance(value, Markup) else _escaped_for_html(str(value))
+def _escaping(escape_text: Callable[[str], Markup]) -> Callable[[Any], Markup]:
+    """A function of any value: Markup stays unchanged. Tables repeat most of their texts, so each is escaped once."""
+    escaped = cache(escape_text)
+
+    @wraps(escape_text)
+    def shown(value: Any) -> Markup:
+        return value if isinstance(value, Markup) else escaped(str(value))
+
+    return shown
 
 
-def with_code(value: Any) -> Markup:
-    """Text as by `html`, with its commands as code."""
-    return value if isinstance(value, Markup) else _with_code(str(value))
-
-
-def markdown(value: Any) -> str:
-    """Text, escaped for Markdown, also for tables; Markup stays unchanged."""
-    return value if isinstance(value, Markup) else _escaped_for_markdown(str(value))
-
-
-# Tables repeat most of their texts many times.
-@cache
-def _escaped_for_html(text: str) -> Markup:
+@_escaping
+def html(text: str) -> Markup:
+    """Text, escaped for HTML."""
     return escape(as_typed(text))
 
 
-@cache
-def _with_code(text: str) -> Markup:
-    escaped = _escaped_for_html(text)
-    return Markup(_COMMAND.sub(lambda found: f"<code>{found[0].strip('`')}</code>", escaped))  # noqa: S704  escaped
+@_escaping
+def with_code(text: str) -> Markup:
+    """Text as by `html`, with its commands as code."""
+    return Markup(_COMMAND.sub(lambda found: f"<code>{found[0].strip('`')}</code>", html(text)))  # noqa: S704  escaped
 
 
-@cache
-def _escaped_for_markdown(text: str) -> Markup:
+@_escaping
+def markdown(text: str) -> Markup:
+    """Text, escaped for Markdown, also for tables."""
     parts = _COMMAND.split(as_typed(" ".join(text.split())))
     parts[::2] = [part.translate(_MARKDOWN) for part in parts[::2]]
     return Markup("".join(parts))  # noqa: S704  escaped in the line before

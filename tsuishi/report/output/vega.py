@@ -16,7 +16,6 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import processes, seals
@@ -58,9 +57,7 @@ class Drawings:
     def __enter__(self) -> "Drawings":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._renderer.end()
 
     def begin(self, section: "Section") -> None:
