@@ -17,7 +17,7 @@ from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, swee
 from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweep_variants, sweeps
 from tsuishi.report.output.vega import to_svg
 from tsuishi.report.parts.blocks import Chart
-from tsuishi.results.frames import named_rows
+from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
@@ -35,9 +35,7 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS, tables=False) if published else (), WORDS)
-    titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
-    known = evidence.axes, evidence.numbers, titles, sweep, evidence.terms
-    charts = sweep_charts(sweep_variants(named_rows(evidence.cases), *known))
+    charts = sweep_charts(sweep_variants(SuiteCases(evidence, "multi_gpu_scaling", "steady"), sweep))
     return [(shared, pd.DataFrame(points)) for shared, points in (sweep_points(chart, sweep) for chart in charts)]
 
 

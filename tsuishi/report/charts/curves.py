@@ -30,11 +30,8 @@ def curves(suite_cases: SuiteCases) -> View:
 
 def _charts(suite_cases: SuiteCases) -> Iterator[tuple[Sweep, list[list[Variant]]]]:
     """The sweeps that the suite has, each with the lines of every panel."""
-    titles = {key: hardware.title for key, hardware in suite_cases.hardware.items()}
-    evidence, numbers = suite_cases.evidence, suite_cases.numbers
     for sweep in sweeps.sweeps():
-        variants = sweeps.sweep_variants(suite_cases.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
-        groups = sweeps.sweep_charts(variants)
+        groups = sweeps.sweep_charts(sweeps.sweep_variants(suite_cases, sweep))
         if sweep.published_first:
             groups = [variants for variants in groups if any(map(_has_published, variants))] or groups
         if groups:
@@ -49,8 +46,7 @@ def _panel_points(groups: list[list[Variant]], sweep: Sweep) -> tuple[dict[str, 
     drawn = [sweeps.sweep_points(variants, sweep) for variants in groups]
     if len(drawn) == 1:
         return drawn[0]
-    first, *others = [own for own, _ in drawn]
-    shared = {axis: value for axis, value in first.items() if all(own.get(axis) == value for own in others)}
+    shared = sweeps.shared_axes([own for own, _ in drawn])
     points: Points = []
     for own, of_group in drawn:
         group = case_text({axis: value for axis, value in own.items() if axis not in shared})

@@ -1,8 +1,8 @@
 """Originals: the figures of sources again, with our points in the same frame."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
 
 from tsuishi.base.language import in_language
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, Point, fit
@@ -62,18 +62,10 @@ def _printed_lines(picture: Picture, theirs: Sequence[PublishedStanding]) -> Ite
     assert picture.line
     sizes = [float(value) for value in picture.values]
     for first in (each for each in theirs if each.quantity == picture.line[0]):
-        line = _Line(*constants(picture, theirs, first))
-        yield from _curve(_line_point(picture, first), min(sizes), max(sizes), line.step_s)
-
-
-class _Line(NamedTuple):
-    """A printed line: the time of a step is batch / v0 + t_cost."""
-
-    v0: float
-    t_cost: float
-
-    def step_s(self, batch_size: float) -> float:
-        return batch_size / self.v0 + self.t_cost
+        # The panel of a line is that of the picture's quantity.
+        panel = label(picture.quantities[0])
+        point = {**_point(picture, first), "panel": panel, "rule": False, "whose": first.owner}
+        yield from _curve(point, sizes, *constants(picture, theirs, first))
 
 
 def constants(picture: Picture, theirs: Iterable[PublishedStanding], first: PublishedStanding) -> tuple[float, float]:
@@ -94,20 +86,17 @@ def _fitted_points(picture: Picture, ours: Sequence[PublishedStanding]) -> Itera
         timed = [Point(each.x, each.step_s, each.step_term) for each in line if each.step_s]
         found = fit(timed) if len(timed) >= FEWEST_POINTS else None
         if found:
-            sizes = [each.x for each in line]
-            yield from _curve(_point(picture, line[0]), min(sizes), max(sizes), found.step_s, found)
-
-
-def _line_point(picture: Picture, first: PublishedStanding) -> dict[str, Any]:
-    """What all points of a printed line share; its panel is that of the picture's quantity."""
-    return {**_point(picture, first), "panel": label(picture.quantities[0]), "rule": False, "whose": first.owner}
+            yield from _curve(_point(picture, line[0]), [each.x for each in line], found.v0, found.t_cost, found)
 
 
 def _curve(
-    base: dict[str, Any], least: float, most: float, step_s: Callable[[float], float], found: Fit | None = None
+    base: dict[str, Any], sizes: Sequence[float], v0: float, t_cost: float, found: Fit | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Points of v(b) = b / t(b) between two batch sizes. A band that reaches 0 s has no upper end: it is left out."""
-    for x in fitted_sizes(least, most):
+    """Points of v(b) = b / (b / v0 + t_cost) over batch sizes. found: the fit of the line; None for a printed line.
+
+    A band that reaches 0 s has no upper end: it is left out.
+    """
+    for x in fitted_sizes(sizes):
         band = found.band(x) if found else None
         low, high = (x / band.high, x / band.low) if band and band.low > 0 else (None, None)
-        yield {**base, "mark": "fit", "x": x, "y": x / step_s(x), "low": low, "high": high}
+        yield {**base, "mark": "fit", "x": x, "y": x / (x / v0 + t_cost), "low": low, "high": high}

@@ -26,11 +26,10 @@ def trials_chart(sides: Sequence[tuple[str, Sequence[float], float]], quantity: 
     """
     names = [name for name, *_ in sides]
     unit = shown_in(quantity, (mean for *_, mean in sides))
-    every: list[tuple[str, float | None, float | None]] = [
-        (name, value, None) for name, values, _ in sides for value in values
+    rows: list[dict[str, Any]] = [
+        {"side": name, "value": unit.of(value), "mean": None} for name, values, _ in sides for value in values
     ]
-    every += [(name, None, mean) for name, _, mean in sides]
-    rows = [{"side": name, "value": unit.of(value), "mean": unit.of(mean)} for name, value, mean in every]
+    rows += [{"side": name, "value": None, "mean": unit.of(mean)} for name, _, mean in sides]
     x = {"type": "quantitative", "title": header(quantity, unit), "scale": {"zero": True}}
     x["axis"] = {**_VALUES}
     y = {"field": "side", "type": "nominal", "title": None, "sort": names, "axis": _HIDDEN}

@@ -6,8 +6,7 @@ from typing import Any, Literal, NamedTuple
 from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, Point, fit
-from tsuishi.estimates.terms import Terms
-from tsuishi.report.parts.suite_cases import published_name
+from tsuishi.report.parts.suite_cases import SuiteCases, published_name
 from tsuishi.report.parts.wording import case_text, label, vocabulary_in_use
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.numbers_of_cases import numbers_by_network
@@ -70,7 +69,7 @@ class Variant(NamedTuple):
 
 
 def sweep_charts(variants: Iterable[Variant]) -> list[list[Variant]]:
-    """The variants of a sweep, chart by chart, without variants whose measured lines have a single point."""
+    """The variants of a sweep, chart by chart."""
     charts: dict[str, list[Variant]] = {}
     for variant in variants:
         shared = {axis: value for axis, value in variant.axes.items() if axis not in vocabulary_in_use().line_axes}
@@ -88,10 +87,7 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[CaseAxes, Point
     interval, of measured lines), `point` for a point that the model was fitted to (`residual`: its distance from the
     line in %), empty for a point with a line through it. A point that several variants share is there once.
     """
-    first = variants[0].axes
-    shared = {
-        axis: value for axis, value in first.items() if all(variant.axes.get(axis) == value for variant in variants)
-    }
+    shared = shared_axes([variant.axes for variant in variants])
     telling = {axis for variant in variants for axis in variant.axes} - set(shared)
     points: dict[tuple[Any, ...], dict[str, Any]] = {}
     for variant in variants:
@@ -110,6 +106,11 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[CaseAxes, Point
     for point in drawn:
         point.pop("term")
     return shared, drawn
+
+
+def shared_axes(several: Sequence[CaseAxes]) -> CaseAxes:
+    """The axes that have the same value in all of them, in the order of the first."""
+    return {axis: value for axis, value in several[0].items() if all(axes.get(axis) == value for axes in several)}
 
 
 def _part_single_trials(points: Points) -> None:
@@ -132,37 +133,28 @@ def has_line(trials: Sequence[int]) -> bool:
     return len(trials) > 2 or min(trials) > 1
 
 
-def sweep_variants(
-    cases: Iterable[Any],
-    axes: dict[str, CaseAxes],
-    numbers: list[Number],
-    titles: dict[str, str],
-    sweep: Sweep,
-    terms: Terms,
-) -> list[Variant]:
-    """The variants of a sweep.
+def sweep_variants(suite_cases: SuiteCases, sweep: Sweep) -> list[Variant]:
+    """The variants of a sweep of a suite and protocol, but those whose measured lines have a single point.
 
-    cases: of a suite and protocol, as rows of samples.case_estimates. axes: by case id. titles: the titles of published
-    hardware by Number.key. terms: of logarithms, for fits on trials. Where lines are fitted, published times of epochs
-    become times of steps.
+    Where lines are fitted, published times of epochs become times of steps.
     """
     variants: dict[tuple[tuple[str, Any], ...], Points] = {}
     rules: list[tuple[CaseAxes, dict[str, Any]]] = []
     shared: CaseAxes = {}
     known = vocabulary_in_use()
     left_out = {*_COMMON, *known.level_axes, sweep.axis}
-    for case in (case for case in cases if case.quantity in sweep.quantities):
-        case_axes = axes[case.case_id]
+    for case in (case for case in suite_cases.estimates if case.quantity in sweep.quantities):
+        case_axes = suite_cases.axes[case.case_id]
         variant = {name: value for name, value in case_axes.items() if name not in left_out}
         if level := known.level(case_axes):
             rules.append((variant, {**_point(case, None), "whose": f"{case.column}, {level}", "rule": True}))
         elif sweep.axis in case_axes:
             shared = {name: case_axes[name] for name in _COMMON}
             point = _point(case, case_axes[sweep.axis])
-            point["term"] = terms.get((case.case_id, case.column, case.quantity))
+            point["term"] = suite_cases.evidence.terms.get((case.case_id, case.column, case.quantity))
             variants.setdefault(tuple(variant.items()), []).append(point)
     lines = [item for item in variants.items() if _turns(item[1])]
-    by_network = numbers_by_network(numbers if lines else ())
+    by_network = numbers_by_network(suite_cases.numbers if lines else ())
     published: dict[Any, list[tuple[CaseAxes, Points]]] = {}
     drawn = []
     # Fewer devices first: the baseline is the solid line.
@@ -172,7 +164,8 @@ def sweep_variants(
         network = given.get(MODEL)
         if network not in published:
             of_network = by_network.get(network, by_network[None])
-            published[network] = [_published_points(number, titles, sweep) for number in of_network]
+            hardware = suite_cases.hardware
+            published[network] = [_published_points(each, hardware[each.key].title, sweep) for each in of_network]
         for fixed, several in published[network]:
             points += several if fixed.items() <= given.items() else ()
         drawn.append(Variant(dict(key), points))
@@ -186,7 +179,7 @@ def _point(case: Any, x: Any) -> dict[str, Any]:
     return {**where, "published": False, "rule": False, "x": x, "y": case.estimate, "low": low, "high": high}
 
 
-def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> tuple[CaseAxes, Points]:
+def _published_points(number: Number, hardware: str, sweep: Sweep) -> tuple[CaseAxes, Points]:
     """The axes that a variant needs for a published number, and the number as a point in every panel that shows it."""
     if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
@@ -197,7 +190,7 @@ def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> t
     if not (rule or sweep.axis in number.axes):
         return {}, []
     fixed = {name: value for name, value in number.axes.items() if name not in apart}
-    name = published_name(titles[number.key])
+    name = published_name(hardware)
     base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
     base |= {"low": None, "high": None, "x": number.axes.get(sweep.axis), "y": number.value}
     # A source may compare a level with any of the quantities, so every panel shows the level.
@@ -206,11 +199,10 @@ def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> t
 
 
 def _turns(points: Points) -> bool:
-    """Whether a measured line has two points or more."""
+    """Whether a line of these measured points has two points or more."""
     xs: dict[tuple[str, str], set[Any]] = {}
     for point in points:
-        if not point["published"] and not point["rule"]:
-            xs.setdefault((point["whose"], point["panel"]), set()).add(point["x"])
+        xs.setdefault((point["whose"], point["panel"]), set()).add(point["x"])
     return any(len(xs_of_line) > 1 for xs_of_line in xs.values())
 
 
@@ -243,22 +235,23 @@ def _fitted(points: Points) -> Points:
             off = {residual.batch_size: residual.percent for residual in found.residuals}
             for point in of_series:
                 point |= {"mark": "point", "residual": off[point["x"]]}
-            drawn += _line(of_series[0], found, min(off), max(off))
+            drawn += _line(of_series[0], found)
     return drawn
 
 
-def _line(point: dict[str, Any], found: Fit, least: int, most: int) -> Iterator[dict[str, Any]]:
-    """Points of a line between two batch sizes. point: of the line's series.
+def _line(point: dict[str, Any], found: Fit) -> Iterator[dict[str, Any]]:
+    """Points of a line over its batch sizes. point: of the line's series.
 
     A band that reaches 0 has no place on a log scale, and shows that almost nothing is known: it is left out.
     """
-    for x in fitted_sizes(least, most):
+    for x in fitted_sizes([residual.batch_size for residual in found.residuals]):
         band = None if point["published"] else found.band(x)
         low, high = band if band and band.low > 0 else (None, None)
         yield {**point, "mark": "fit", "residual": None, "x": x, "y": found.step_s(x), "low": low, "high": high}
 
 
-def fitted_sizes(least: float, most: float) -> Iterator[float]:
-    """The batch sizes at which a line of the model is drawn, in equal ratios."""
+def fitted_sizes(sizes: Sequence[float]) -> Iterator[float]:
+    """The batch sizes at which a line of the model over these sizes is drawn, in equal ratios."""
+    least, most = min(sizes), max(sizes)
     ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
     return (least * ratio**step for step in range(_FITTED_POINTS))
