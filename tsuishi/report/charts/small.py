@@ -11,7 +11,7 @@ _WIDTH = 200
 _LABELS = 130
 _FINE = {"labelFontSize": 11, "titleFontSize": 11}
 # Numbers as people write them: 20 and 0.001, never 2e+1.
-_VALUES = {"format": ",.3~r", "tickCount": 4, "labelOverlap": True, **_FINE}
+_VALUES = {"format": ",.3~r", "tickCount": 4, "labelOverlap": True, "labelSeparation": 6, **_FINE}
 _HIDDEN = {"ticks": False, "domain": False, "grid": False, "labelLimit": _LABELS, **_FINE}
 _TICK = {"type": "tick", "thickness": 3, "size": 18}
 _DOT = {"type": "point", "filled": True, "size": 40, "opacity": 0.55}
@@ -86,7 +86,7 @@ def values_chart(rows: Sequence[dict[str, Any]], over: str, quantity: str) -> di
     rows = [{**row, **{name: unit.of(row[name]) for name in ("y", "low", "high")}} for row in rows]
     x = {"field": "x", "type": "ordinal", "title": over, "axis": {"labelAngle": 0, "grid": False, **_FINE}}
     y = {"type": "quantitative", "title": header(quantity, unit), "scale": {"type": "log", "nice": False, "padding": 8}}
-    y["axis"] = {**_VALUES, "tickCount": 3}
+    y["axis"] = {**_VALUES, "tickCount": 3, "titlePadding": 12}
     legend = {"title": None, "orient": "top", "labelFontSize": 11, "symbolOpacity": 1}
     series = {"field": "series", "type": "nominal", "legend": legend}
     colour = {**series, "scale": {"domain": names, "range": list(figures.PALETTE[: len(names)])}}

@@ -8,6 +8,7 @@ from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import (
     NOTHING,
+    capital,
     case_text,
     digits,
     label,
@@ -115,6 +116,15 @@ def what(check: Check) -> str:
     return t("{what}: {compared}", what=quantity, compared=compared)
 
 
+def value_kind(check: Check) -> str:
+    """The kind of value that a check computes, as the title of its axis in a chart."""
+    if check.is_logarithmic:
+        return t("ratio, log scale")
+    if check.kind == "trend":
+        return t("slope")
+    return t("imbalance") if check.kind == "imbalance" else t("difference")
+
+
 def judged_on(claim: Claim, words: Vocabulary) -> str:
     """The values that decide a claim, each with its region; why there are none, for a claim that no suite tests."""
     if claim.untestable:
@@ -193,7 +203,8 @@ def sentence(judgement: Judgement) -> str:
             "{fewest}).",
             found="; ".join(map(_result_text, outcomes)), trials=judgement.trials, fewest=FEWEST_TRIALS,
         )  # fmt: skip
-    return prose([*(_explained(outcome, judgement.level) for outcome in outcomes), _too_large_text(outcomes)])
+    first, *others = (_explained(outcome, judgement.level) for outcome in outcomes)
+    return prose([first, *map(capital, others), _too_large_text(outcomes)])
 
 
 def _too_large_text(outcomes: Iterable[CheckResult]) -> str:

@@ -9,7 +9,7 @@ from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Chart, Highlight
 from tsuishi.report.parts.ranking import Candidate, Rank, of_the_family
 from tsuishi.report.parts.wording import capital
-from tsuishi.report.sections.claim_words import claim_anchor, claim_name, sentence, value_text, what
+from tsuishi.report.sections.claim_words import claim_anchor, claim_name, sentence, value_kind, value_text, what
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.claims import DECIDED, Claim
@@ -71,7 +71,7 @@ def _chart(judgements: Sequence[Judgement], topic: str, name: str) -> tuple[Char
         return ()
     if check.published is not None:
         rows.append(_row(t("published"), check.published, published=True))
-    chart = ratios_chart(rows, "", check.hold, check.is_logarithmic)
+    chart = ratios_chart(rows, value_kind(check), check.hold, check.is_logarithmic)
     caption = t("{what}. Band: where the claim holds; bars: the intervals that decide.", what=what(check))
     return (figures.block(chart, topic, name, caption),)
 
@@ -119,7 +119,7 @@ def _printed(printed: PrintedVerdict) -> Highlight:
         rows = [_row(t("its numbers"), outcome.shown(outcome.summary.value), published=True)]
         if outcome.check.published is not None:
             rows.append(_row(t("its sentence"), outcome.check.published, published=True))
-        chart = ratios_chart(rows, "", outcome.check.hold, outcome.check.is_logarithmic)
+        chart = ratios_chart(rows, value_kind(outcome.check), outcome.check.hold, outcome.check.is_logarithmic)
         caption = t("Band: what counts as the claim.")
         charts = (figures.block(chart, topic, f"highlight-own-{printed.source}-{claim.id}", caption),)
     anchor = claim_anchor(printed.source, claim.id, own=True)
