@@ -95,7 +95,7 @@ class Bench:
         directory = RunDirectory.create(
             work.settings.results / name, run_record(name, plan=[trial.content() for trial in planned])
         )
-        Runner(directory, self.ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
+        Runner(work, directory, self.ready, Nobody()).run(planned)
         return directory
 
     def kept(self) -> list[Path]:

@@ -14,6 +14,7 @@ import pytest
 from tests.bench import make_checkout
 from tests.driver import MIB, V100, fake
 from tests.run.test_runner import session
+from tests.sessions import seeing
 from tests.synthetic_run import run_record
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
@@ -195,7 +196,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", run_record("r"))
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
-        Runner(run, ready, work.settings, checkout, nvml, audience, None).run(planned)
+        Runner(seeing(work, nvml=nvml), run, ready, audience).run(planned)
     assert str(caught.value) == (
         f"{BY_INIT}: free it, choose others with --gpus, or give --busy-gpu use, then go on with "
         "`invoke run-suite --resume r`; what was measured is kept"

@@ -10,6 +10,7 @@ from rich.console import Console
 from tests.bench import REAL, make_checkout
 from tests.machine.test_compatibility import Machine
 from tests.run.test_runner import Nobody, session
+from tests.sessions import seeing
 from tests.synthetic_run import run_record
 from tests.words import case
 from tsuishi.base.screen import Screen
@@ -60,7 +61,7 @@ def test_a_trial_without_its_gpus_failed_with_the_remedy_and_is_no_finding(
     run = RunDirectory.create(
         work.settings.results / "run", run_record("run", plan=[trial.content() for trial in planned])
     )
-    Runner(run, ready, work.settings, work.checkout, CARD, Nobody(), None).run(planned)
+    Runner(seeing(work, nvml=CARD), run, ready, Nobody()).run(planned)
     ((_, trial),) = run.finished()
     assert trial.status == "failed"
     assert (trial.reason or "").startswith(f"GpusMissing: {SAID}")

@@ -27,7 +27,7 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Ordered:
     ready = work.build(plan_builds_only(work).environments)
     (trial,) = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     run = RunDirectory.create(root / "results" / "1", run_record("1"))
-    runner = Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None)
+    runner = Runner(work, run, ready, Nobody())
     order = runner._order(trial, trial.id.next_attempt)
     sent = TrialOrder.model_validate_json(order.model_dump_json())
     assert sent == order

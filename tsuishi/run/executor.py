@@ -1,17 +1,18 @@
 """Executors run the trials of a run. The executor here runs them on this machine, each after the other."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import options_of
-from tsuishi.base.settings import CLUSTER, Settings
+from tsuishi.base.screen import Say
+from tsuishi.base.settings import CLUSTER
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.busy import await_idle
-from tsuishi.machine.gpus import Nvml
+from tsuishi.machine.gpus import Gpu
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.trial import Bench, TrialEnd, TrialOrder, run_trial
@@ -44,25 +45,33 @@ class RunStopped(Exception):
 class Work:
     """A run whose trials an executor runs, with all that it may need for them.
 
-    begins: is called when a trial starts. waits: gets a line for the user. phase: gets the state of the work in words.
-    left_s: gives the seconds in which trials may still begin. expected_s: gives the expected seconds of a trial.
+    trials: those that were ordered so far, by their planned ids.
     """
 
+    session: Session
     run: RunDirectory
     ready: Mapping[str, Ready]
-    settings: Settings
-    checkout: Checkout
-    nvml: Nvml
-    data: Path | None
-    begins: Callable[[TrialId], None]
-    waits: Callable[[str], None]
-    phase: Callable[[str], None]
-    left_s: Callable[[], float]
-    expected_s: Callable[[TrialId], float]
+    audience: Audience
+    trials: Mapping[TrialId, PlannedTrial]
 
-    def bench(self, order: TrialOrder) -> Bench:
-        """What this machine offers to a trial."""
-        return Bench(self.ready[order.id.environment], self.checkout.workloads, self.nvml, self.data)
+    @property
+    def data(self) -> Path | None:
+        """The file of the data set; None where it is not at hand."""
+        return self.session.data.path if self.session.data else None
+
+    def begins(self, trial_id: TrialId) -> None:
+        """Tell the audience that a trial starts."""
+        self.audience.trial_begins(self.trials[trial_id.planned], trial_id.attempt)
+
+    def expected_s(self, trial_id: TrialId) -> float:
+        """The expected seconds of a trial."""
+        return self.trials[trial_id.planned].expected_s
+
+    def run_here(self, order: TrialOrder) -> TrialEnd:
+        """Run a trial on this machine. Raises OSError where a file cannot be written."""
+        bench = Bench(self.ready[order.environment], self.session.checkout.workloads, self.session.nvml, self.data)
+        self.begins(order.id)
+        return run_trial(order, self.run.trials, bench, self.audience.phase)
 
 
 class Executor(Protocol):
@@ -98,30 +107,20 @@ class Local:
     def ends(self, work: Work, orders: Iterable[TrialOrder]) -> Iterator[TrialEnd]:
         for order in orders:
             if not order.unsupported:
-                _await_gpus(work, order)
-            work.begins(order.id)
-            yield (end := run_trial(order, work.run.trials, work.bench(order), work.phase))
-            if end.stood_still and work.expected_s(order.id) <= work.left_s():
-                again = order.renamed(order.id.next_attempt)
-                work.begins(again.id)
-                yield run_trial(again, work.run.trials, work.bench(again), work.phase)
+                try:
+                    await_gpus(work.session, order.gpus, work.audience.waits)
+                except UserError as busy:
+                    raise RunStopped(work.run, str(busy)) from busy
+            yield (end := work.run_here(order))
+            if end.stood_still and work.expected_s(order.id) <= work.session.left_s():
+                yield work.run_here(order.renamed(order.id.next_attempt))
 
 
 LOCAL = Local()
 
 
-def raise_stop(run: RunDirectory, end: TrialEnd) -> None:
-    """Raise the exception that has to stop the run after a trial, if there is one."""
-    if isinstance(end.stop, EngineLost):
-        raise RunStopped(run, f"{end.stop}; start it again")
-    if end.stop is not None:
-        raise end.stop
-
-
-def _await_gpus(work: Work, order: TrialOrder) -> None:
-    given = work.settings
-    try:
-        wait_s = min(given.gpu_wait_s, max(0.0, work.left_s()))
-        await_idle(work.nvml, order.gpus, given.busy_gpu, wait_s, work.waits)
-    except UserError as busy:
-        raise RunStopped(work.run, str(busy)) from busy
+def await_gpus(session: Session, gpus: Collection[Gpu], say: Say) -> None:
+    """Wait until no other process uses these GPUs, while there is time. Raises UserError where they stay in use."""
+    settings = session.settings
+    wait_s = min(settings.gpu_wait_s, max(0.0, session.left_s()))
+    await_idle(session.nvml, gpus, settings.busy_gpu, wait_s, say)

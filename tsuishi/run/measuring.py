@@ -14,18 +14,18 @@ from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.heating import heat
 from tsuishi.environments.self_check import SelfCheckFailed, self_check
-from tsuishi.machine.busy import await_idle
+from tsuishi.machine.gpus import Gpu
 from tsuishi.plan.lines import brief
 from tsuishi.plan.planning import published_sources
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import status_counts
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run import runner
-from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.executor import LOCAL, Executor, await_gpus
 from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
+from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Judged, Tally
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source
@@ -165,9 +165,8 @@ class Measuring:
         if first is None or not self.executor.is_local:
             return
         if heat_s := session.heat_s(first.accelerator):
-            gpus = list(dict.fromkeys(gpu for trial in able for gpu in gpus_for(trial, session.nvml.gpus)))
-            ready = self.ready[first.environment]
-            ledger.took("heated_s", heat(ready, session.checkout, first.accelerator, gpus, heat_s, session.screen.say))
+            ready, gpus, say = self.ready[first.environment], _gpus_of(session, able), session.screen.say
+            ledger.took("heated_s", heat(ready, session.checkout, first.accelerator, gpus, heat_s, say))
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
@@ -197,8 +196,7 @@ class Measuring:
     ) -> None:
         """Measure batches of trials, each to its end before the next is asked for."""
         session = self.session
-        given = (session.settings, session.checkout, session.nvml, Learning(progress, session, ledger))
-        measured = runner.Runner(self.run, self.ready, *given, session.data, self.executor, session.left_s)
+        measured = Runner(session, self.run, self.ready, Learning(progress, session, ledger), self.executor)
         with _not_stopped(progress.waits) if self.executor.is_local else nullcontext():
             measured.run(planned, batches)
 
@@ -241,7 +239,7 @@ def prepared(
         session.screen.say(first)
     with session.machine_alone():
         session.builder.engines.sweep()
-        await_gpus(session, planned)
+        await_gpus(session, _gpus_of(session, planned), session.screen.say)
         yield check_forced(session, ready, planned)
 
 
@@ -251,12 +249,9 @@ def count_from_first_job(executor: Executor, session: Session) -> None:
         session.clock.stop()
 
 
-def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:
-    """Wait for the GPUs that the trials need, before anything is recorded. Raises UserError where they stay in use."""
-    settings = session.settings
-    needed = {gpu.index: gpu for trial in planned for gpu in gpus_for(trial, session.nvml.gpus)}
-    wait_s = min(settings.gpu_wait_s, max(0.0, session.left_s()))
-    await_idle(session.nvml, needed.values(), settings.busy_gpu, wait_s, session.screen.say)
+def _gpus_of(session: Session, planned: Iterable[PlannedTrial]) -> list[Gpu]:
+    """The GPUs that these trials get."""
+    return list(dict.fromkeys(gpu for trial in planned for gpu in gpus_for(trial, session.nvml.gpus)))
 
 
 def check_forced(
@@ -269,7 +264,6 @@ def check_forced(
     errors = {}
     for name, reason in {trial.environment: trial.forced for trial in planned if trial.forced}.items():
         session.screen.say(f"{name}: {reason}")
-        trials = [trial for trial in planned if trial.environment == name]
-        gpus = dict.fromkeys(gpu for trial in trials for gpu in gpus_for(trial, session.nvml.gpus))
+        gpus = _gpus_of(session, (trial for trial in planned if trial.environment == name))
         errors[name] = self_check(ready[name], session.checkout, "cuda", tuple(gpus), session.screen.say)
     return errors

@@ -1,37 +1,32 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 import hashlib
-import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
 import psutil
 
-from tsuishi.artifacts.datasets import DataFile
 from tsuishi.base import toml
-from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.files import advice
-from tsuishi.base.settings import Settings
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of
 from tsuishi.machine.description import machine_record
-from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, gpus_for, with_its_data
 from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import WRITTEN_ANEW, RunDirectory
 from tsuishi.results.manifest import Manifest, write_anew
 from tsuishi.results.records import CaseRecord, MachineRecord
-from tsuishi.run.executor import LOCAL, Audience, Executor, RunStopped, Work, raise_stop
+from tsuishi.run.executor import LOCAL, Audience, Executor, RunStopped, Work
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import DataRecord
-from tsuishi.specs.vocabulary import vocabulary
 
 # The share of the machine's memory; the rest is for the engine and this process.
 MEMORY_FOR_TRIALS = 0.9
@@ -46,27 +41,18 @@ class Runner:
 
     def __init__(
         self,
+        session: Session,
         run: RunDirectory,
         ready: Mapping[str, Ready],
-        settings: Settings,
-        checkout: Checkout,
-        nvml: Nvml,
         audience: Audience,
-        data: DataFile | None,
         executor: Executor = LOCAL,
-        left_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """left_s: gives the seconds in which trials may still begin."""
+        self._session = session
         self._run = run
         self._drawn = run.run().seeds_from
         self._ready = ready
-        self._settings = settings
-        self._checkout = checkout
-        self._nvml = nvml
         self._audience = audience
-        self._data = data
         self._executor = executor
-        self._left_s = left_s
         # The trials that were ordered, by their planned ids.
         self._trials: dict[TrialId, PlannedTrial] = {}
         # Whether other programs were seen to take cores from a trial; it is said once.
@@ -74,11 +60,8 @@ class Runner:
         # The records of environments, by name, once a trial is in them.
         self._environments: dict[str, str] = {}
         self._manifest = Manifest(run.path)
-        self._memory = int(
-            settings.memory_gib * (1 << 30)
-            if settings.memory_gib
-            else psutil.virtual_memory().total * MEMORY_FOR_TRIALS
-        )
+        memory_gib = session.settings.memory_gib
+        self._memory = int(memory_gib * (1 << 30) if memory_gib else psutil.virtual_memory().total * MEMORY_FOR_TRIALS)
 
     def run(self, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]] | None = None) -> None:
         """Run trials, then gather the tables, also after an error.
@@ -92,10 +75,7 @@ class Runner:
         self._trials = {trial.id: trial for trial in planned}
         self._bury_left_behind(given)
         self._list_what_is_there(given)
-        data = self._data.path if self._data else None
-        watch = (self._begins, self._audience.waits, self._audience.phase)
-        limits = (self._left_s, self._expected_s)
-        work = Work(self._run, self._ready, self._settings, self._checkout, self._nvml, data, *watch, *limits)
+        work = Work(self._session, self._run, self._ready, self._audience, self._trials)
         try:
             for batch in [unfinished(self._run, planned)] if batches is None else batches:
                 for end in self._executor.ends(work, self._orders(batch, given)):
@@ -113,7 +93,7 @@ class Runner:
         """The record of this machine; empty where it only orders trials, as it is then no machine of the run."""
         if not self._executor.is_local:
             return ""
-        return self._run.add(MachineRecord.model_validate(machine_record(self._nvml)))
+        return self._run.add(MachineRecord.model_validate(machine_record(self._session.nvml)))
 
     def _orders(self, trials: Iterable[PlannedTrial], given: Iterable[TrialId]) -> Iterator[TrialOrder]:
         """The orders of the next attempts at these trials.
@@ -135,12 +115,6 @@ class Runner:
             self._trials[trial.id] = trial
             yield self._order(trial, trial_id)
 
-    def _expected_s(self, trial_id: TrialId) -> float:
-        return self._trials[trial_id.planned].expected_s
-
-    def _begins(self, trial_id: TrialId) -> None:
-        self._audience.trial_begins(self._trials[trial_id.planned], trial_id.attempt)
-
     def _hear(self, end: TrialEnd) -> None:
         """List a trial that has ended, and tell the audience. Raises what has to stop the run."""
         self._manifest.add(end.record)
@@ -153,15 +127,18 @@ class Runner:
                 f"end them; the report marks every case that had more than {MOST_OF_OTHERS:g} %"
             )
         self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
-        raise_stop(self._run, end)
+        if isinstance(end.stop, EngineLost):
+            raise RunStopped(self._run, f"{end.stop}; start it again")
+        if end.stop is not None:
+            raise end.stop
 
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
         """The order for an attempt at a trial. Writes the records that it names."""
-        ready = self._ready[trial.environment]
+        session, ready = self._session, self._ready[trial.environment]
         if trial.environment not in self._environments:
             self._environments[trial.environment] = self._run.add(ready.record)
-        code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
-        data = None if trial.case.without_data else self._data
+        code = provenance.workload_record(session.checkout.workloads, trial.workload, trial.script)
+        data = None if trial.case.without_data else session.data_record
         specification = {
             **trial.renamed(trial_id).specification,
             "settings": {**trial.settings, "seed": seed_of(trial, self._drawn)},
@@ -170,7 +147,7 @@ class Runner:
             "environment_record": self._environments[trial.environment],
             "machine_record": self._machine,
             "workload_record": self._run.add(code),
-            "data": DataRecord.model_validate(data.record) if data else None,
+            "data": DataRecord.model_validate(data) if data else None,
         }
         return TrialOrder(
             **specification,
@@ -178,11 +155,11 @@ class Runner:
             given=trial.case.for_workload,
             process=trial.case.process,
             framework=framework_of(ready.environment),
-            gpus=gpus_for(trial, self._nvml.gpus),
-            script=trial.script and with_its_data(trial.script, self._settings.cache),
+            gpus=gpus_for(trial, session.nvml.gpus),
+            script=trial.script and with_its_data(trial.script, session.settings.cache),
             memory_bytes=self._memory,
-            pids=self._settings.pids,
-            telemetry_interval_s=self._settings.telemetry_interval,
+            pids=session.settings.pids,
+            telemetry_interval_s=session.settings.telemetry_interval,
         )
 
     def _bury_left_behind(self, given: Container[TrialId]) -> None:
@@ -220,7 +197,7 @@ class Runner:
     def _gather(self) -> None:
         try:
             self._manifest.add_records(self._run.record_files())
-            self._run.gather(vocabulary(self._checkout.suites))
+            self._run.gather(self._session.words)
             write_anew(self._run.path, WRITTEN_ANEW)
         except OSError as error:
             raise self._stopped("the tables: ", error) from error

@@ -32,20 +32,20 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
     """
     if not orders:
         return
-    before = ""
+    before, session = "", work.session
     parts = [*_parts(orders, _answer(slurm.most_tasks))]
     for part in parts:
-        made = submission.write(work.run, work.checkout, work.settings, work.data, part)
+        made = submission.write(work.run, session.checkout, session.settings, work.data, part)
         after = [f"--dependency=afterany:{before}"] if before else []
         try:
-            before = _submit(work.run, slurm, made, [*_options(work.run, work.settings, made), *after])
+            before = _submit(work.run, slurm, made, [*_options(work.run, session.settings, made), *after])
         except (UserError, OSError):
             submission.close(work.run, made.name)
             raise  # after other errors Slurm may have it: it stays for a later --resume
         yield made
     arrays = f"{len(parts)} arrays" if len(parts) > 1 else "an array"
-    at_once = of_cluster(work.settings).slurm_at_once
-    work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {at_once} at once")
+    at_once = of_cluster(session.settings).slurm_at_once
+    work.audience.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {at_once} at once")
 
 
 def _parts(orders: Sequence[TrialOrder], most: int) -> Iterator[list[TrialOrder]]:

@@ -48,7 +48,7 @@ class Gathering:
     def __init__(self, work: Work, slurm: Slurm) -> None:
         self._work = work
         self._slurm = slurm
-        self._given = of_cluster(work.settings)
+        self._given = of_cluster(work.session.settings)
         self._trials: dict[TrialId, _Waiting] = {}
         self._open: set[str] = set()
         self._again: list[TrialOrder] = []
@@ -116,7 +116,7 @@ class Gathering:
     def _cut(self) -> None:
         """Cancel waiting trials that would end too late: a trial that never began leaves no row."""
         waiting = [one.order.id for one in self._trials.values() if one.state and one.state.name == "PENDING"]
-        if waiting and max(map(self._work.expected_s, waiting)) > self._work.left_s():
+        if waiting and max(map(self._work.expected_s, waiting)) > self._work.session.left_s():
             self._is_cut = True
             self._cancel(self._open, only_waiting=True)
             self._say("time is over: no further trial begins, and those that run go on to their ends")
@@ -168,7 +168,7 @@ class Gathering:
         reasons = {state.why for state in states if state.name == "PENDING"} - {"None", "Priority", "Resources"}
         for reason in sorted(reasons - {"Dependency", "JobArrayTaskLimit", "BeginTime"}):
             self._say(f"Slurm: trials wait: {reason}")
-        self._work.phase(f"{running} running, {self.waiting - running} waiting")
+        self._work.audience.phase(f"{running} running, {self.waiting - running} waiting")
 
     def _lost(self) -> Iterator[TrialEnd]:
         """The trials whose tasks have ended, and whose folders do not come, as rows.
@@ -251,7 +251,7 @@ class Gathering:
     def _say(self, line: str) -> None:
         if line not in self._said:
             self._said.add(line)
-            self._work.waits(line)
+            self._work.audience.waits(line)
 
 
 def _outcome_of_job(state: TaskState | None) -> Outcome:

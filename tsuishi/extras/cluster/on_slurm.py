@@ -13,7 +13,7 @@ from tsuishi.extras.cluster.slurm import NoAnswer, Slurm
 from tsuishi.extras.cluster.submission import submissions
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import RunStopped, Work
-from tsuishi.run.trial import TrialEnd, TrialOrder, run_trial
+from tsuishi.run.trial import TrialEnd, TrialOrder
 from tsuishi.specs.trial_id import TrialId
 
 
@@ -31,8 +31,7 @@ class OnSlurm:
         new = []
         for order in orders:
             if order.unsupported:  # nothing is started for it
-                work.begins(order.id)
-                yield run_trial(order, work.run.trials, work.bench(order), work.phase)
+                yield work.run_here(order)
             else:
                 new.append(order)
         try:
@@ -42,7 +41,7 @@ class OnSlurm:
             if not gathering.waiting:
                 raise
             if not _wants_to_cancel(work, gathering.waiting):
-                work.waits(
+                work.audience.waits(
                     f"detached: {gathering.waiting} trials stay with Slurm; `invoke run-suite --resume {work.run.id}` "
                     "gathers them"
                 )
@@ -60,5 +59,7 @@ def _wants_to_cancel(work: Work, count: int) -> bool:
     """Ask a user at a terminal; without a terminal nobody can answer, and the trials go on."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
-    work.waits(f"{count} trials are with Slurm: type `cancel` to cancel them, or press Enter to let them go on")
+    work.audience.waits(
+        f"{count} trials are with Slurm: type `cancel` to cancel them, or press Enter to let them go on"
+    )
     return sys.stdin.readline().strip().lower() in ("cancel", "c")
