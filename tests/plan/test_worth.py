@@ -106,7 +106,7 @@ def test_more_time_brings_the_next_questions_and_says_how_much_time() -> None:
     first, second = comparison("first", worth=2), comparison("second", worth=1)
     more = with_more_time([second, first], costs(first, second), spare_s=15.0, done={})
     # Three trials of two cells of 10 s are 60 s, of which 15 s are left over.
-    assert [(each.seconds, each.questions) for each in more] == [(45.0, (first.id,)), (105.0, (second.id,))]
+    assert [(each.seconds, each.question) for each in more] == [(45.0, first), (105.0, second)]
 
 
 QUESTIONS = st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 60)), min_size=1, max_size=8)

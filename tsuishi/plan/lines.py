@@ -36,7 +36,7 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
         return
     if outlined.further:
         screen.say(f"then, as time is left: {counted(outlined.further, 'further question')}")
-    bring = f"; with {more_text(outlined.more, outlined)}" if outlined.more else ""
+    bring = f"; with {more_text(outlined.more)}" if outlined.more else ""
     screen.say(f"left out: {counted(outlined.left_out, 'case')} (--within none runs everything){bring}")
     if unknown := sorted(name for name in outlined.environments if outlined.costs.build_s.get(name)):
         screen.say(f"not yet asked which cases they can run: {', '.join(unknown)} (once they are built)")
@@ -185,11 +185,9 @@ def _times(ratio: float) -> str:
     return f"{math.ceil(100 * ratio) / 100:.2f} times" if ratio <= 10 else "more than 10 times"
 
 
-def more_text(more: Sequence[Extension], outlined: Outline) -> str:
+def more_text(more: Sequence[Extension]) -> str:
     """What more time would bring, in words: "12 min more: …; 25 min more: …"."""
-    asked = {question.id: question for question in (*outlined.asked, *outlined.others)}
-    named = [(minutes(extension.seconds), [brief(asked[name]) for name in extension.questions]) for extension in more]
-    return "; ".join(f"{time} more: {', '.join(questions)}" for time, questions in named)
+    return "; ".join(f"{minutes(extension.seconds)} more: {brief(extension.question)}" for extension in more)
 
 
 def brief(asked: PlannedQuestion) -> str:

@@ -107,10 +107,10 @@ def next_questions(
 
 
 class Extension(NamedTuple):
-    """The ids of the questions for which so many more seconds are enough."""
+    """A question for which so many more seconds are enough."""
 
     seconds: float
-    questions: tuple[str, ...]
+    question: PlannedQuestion
 
 
 def with_more_time(
@@ -133,7 +133,7 @@ def with_more_time(
         environments |= {*best.environments}
         for cell, count in trials[best.id].items():
             counted[cell] = counted.get(cell, 0) + count
-        extensions.append(Extension(max(0.0, needed), (best.id,)))
+        extensions.append(Extension(max(0.0, needed), best))
     return extensions
 
 

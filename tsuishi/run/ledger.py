@@ -13,22 +13,19 @@ from tsuishi import __version__
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import git_state
 from tsuishi.base.option_table import options_of, task_with
-from tsuishi.base.units import duration
 from tsuishi.machine.history import History
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
+from tsuishi.plan.trials import PlannedTrial, scatter_name
 from tsuishi.plan.worth import with_more_time
 from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.manifest import write_anew
 from tsuishi.results.run_record import CheckoutState, LeftOut, More, OriginalRun, RunRecord, SessionRecord
-from tsuishi.run.executor import Audience
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import MatrixCell, PlannedQuestion
-from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_spec import DataRecord, Value
 
 
@@ -156,9 +153,7 @@ class Ledger:
         further = (question for question in rounds.others if not tally.is_dead(question))
         going_on = [*rounds.open_questions(), *further]
         steps = with_more_time(going_on, rounds.costs(), -beside_s, tally.counts())
-        by_id = {question.id: question for question in going_on}
-        needed = [(by_id[name], round(step.seconds, 1)) for step in steps for name in step.questions]
-        self._write(more=tuple(More(**dict(question), seconds=seconds) for question, seconds in needed))
+        self._write(more=tuple(More(**dict(step.question), seconds=round(step.seconds, 1)) for step in steps))
         self._write_digest()
 
     def _write(self, **changes: Any) -> None:
@@ -180,7 +175,7 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
     groups: dict[str, dict[MatrixCell, list[float]]] = {}
     for entry in run.run().plan:
         cell = entry.cell
-        by_quantity = tally.of[cell].values if cell in tally.of else {}
+        by_quantity = tally.of[cell].values
         for quantity in quantities & by_quantity.keys():
             values = [*by_quantity[quantity].values()]
             if len(values) > 1 and min(values) > 0:
@@ -190,30 +185,3 @@ def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities:
         squares = math.fsum((len(logs) - 1) * statistics.variance(logs) for logs in of_cells.values())
         freedom = sum(len(logs) - 1 for logs in of_cells.values())
         history.learn_scatter(name, run.id, squares / freedom, freedom)
-
-
-class Learning:
-    """An audience before another audience: it starts a session's clock with the first trial, and keeps durations.
-
-    The ledger gets how long the session had waited for its first job.
-    """
-
-    def __init__(self, audience: Audience, session: Session, ledger: Ledger) -> None:
-        self._audience = audience
-        self._session = session
-        self._ledger = ledger
-        self.waits = audience.waits
-        self.phase = audience.phase
-
-    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
-        if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
-            self._ledger.took("queued_s", queued_s)
-            self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
-        self._ledger.measures()
-        self._audience.trial_begins(trial, attempt)
-
-    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
-        if is_finding(status) and not trial.unsupported:
-            name = history_name(trial, self._session.data_record)
-            self._session.history.learn(name, duration_s, trial.guess_s, history_kinds(trial))
-        self._audience.trial_ends(trial, status, reason, duration_s)

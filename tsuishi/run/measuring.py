@@ -18,24 +18,28 @@ from tsuishi.machine.gpus import Gpu
 from tsuishi.plan.lines import brief
 from tsuishi.plan.planning import published_sources
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
+from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for, history_kinds, history_name
 from tsuishi.results.attempts import status_counts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import LOCAL, Executor, await_gpus
-from tsuishi.run.ledger import Learning, Ledger, learn_scatter
+from tsuishi.run.ledger import Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Judged, Tally
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
 
 
 @dataclass
-class _CallOfRounds:
-    """The call that measures rounds of a run, as they see it: see MeasuringCall."""
+class _WatchedCall:
+    """The call that measures a run, as its trials and its rounds see it: see Audience and MeasuringCall.
+
+    It enters what happens in the ledger and in the history, and shows it.
+    """
 
     session: Session
     run: RunDirectory
@@ -43,6 +47,26 @@ class _CallOfRounds:
     progress: RunProgress
     # The questions whose answers were said.
     _said: set[str] = field(default_factory=set)
+
+    def waits(self, why: str) -> None:
+        self.progress.waits(why)
+
+    def phase(self, name: str) -> None:
+        self.progress.phase(name)
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
+        """Show a trial; with the first that something is started for, the clock starts if it stood."""
+        if not trial.unsupported and (queued_s := self.session.clock.start()) is not None:
+            self.ledger.took("queued_s", queued_s)
+            self.progress.waits(f"the first job began after {duration(queued_s)} of building and queueing")
+        self.ledger.measures()
+        self.progress.trial_begins(trial, attempt)
+
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
+        if is_finding(status) and not trial.unsupported:
+            name = history_name(trial, self.session.data_record)
+            self.session.history.learn(name, duration_s, trial.guess_s, history_kinds(trial))
+        self.progress.trial_ends(trial, status, reason, duration_s)
 
     def left_for_trials_s(self, spent_s: float) -> float:
         return self.session.left_for_trials_s(spent_s)
@@ -84,11 +108,10 @@ class Measuring:
         self.session.screen.say(
             f"run {self.run.id}: {len(left)} trials, about {duration(expected_s)}, in {self.run.path}"
         )
-        ledger = Ledger(self.run)
-        ledger.begin(self.session.clock, self.expected_s)
-        self._heat(ledger, left)
-        with self._shown(len(planned), left, ledger) as progress:
-            self._measure(planned, [left], progress, ledger)
+        self._ledger.begin(self.session.clock, self.expected_s)
+        self._heat(left)
+        with self._watched(len(planned), left) as call:
+            self._measure(planned, [left], call)
         if any(trial.id.repetition > 1 for trial in planned):
             with suppress(UserError):  # a report says which trial has no numbers
                 self._learn_scatter(Tally(self.run, self.session.words, sources=self._sources))
@@ -102,40 +125,33 @@ class Measuring:
         left: Sequence[PlannedTrial] = (),
     ) -> None:
         """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
-        session, ledger = self.session, Ledger(self.run)
+        session = self.session
         judged = Judged(self.run, session.words, self._sources)
         tally = Tally(self.run, session.words, judged, self._sources, self.excluded)
-        ledger.begin(session.clock, self.expected_s)
+        self._ledger.begin(session.clock, self.expected_s)
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
-        self._heat(ledger, [*left, *chosen])
+        self._heat([*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
-        rounds: Rounds | None = None
-        try:
-            with self._shown(len(planned), left, ledger) as progress:
-                call = _CallOfRounds(session, self.run, ledger, progress)
-                repetitions = session.choice.repetitions
-                rounds = Rounds(tally, matrix.first, asked, others, self.run.run().seed, call, repetitions)
-                batches = [rounds] if self.executor.is_local else rounds.batches(session.left_s)
-                self._measure(planned, batches, progress, ledger)
-        finally:
-            if rounds:
-                ledger.end(rounds, session.beside_trials_s)
-            self._learn_scatter(tally)
+        with self._watched(len(planned), left) as call:
+            repetitions = session.choice.repetitions
+            rounds = Rounds(tally, matrix.first, asked, others, self.run.run().seed, call, repetitions)
+            batches = [rounds] if self.executor.is_local else rounds.batches(session.left_s)
+            try:
+                self._measure(planned, batches, call)
+            finally:
+                self._ledger.end(rounds, session.beside_trials_s)
+                self._learn_scatter(tally)
 
     def rounds(self, chosen: Iterable[Sequence[PlannedTrial]]) -> None:
         """Measure rounds that the caller chooses, each when the round before has ended; `ready` may grow with them."""
-        ledger = Ledger(self.run)
-        ledger.begin(self.session.clock, self.expected_s)
+        self._ledger.begin(self.session.clock, self.expected_s)
+        with self._watched(0, ()) as call:
+            self._measure((), self._added(chosen, call), call)
 
-        with self._shown(0, (), ledger) as progress:
-            self._measure((), self._added(chosen, progress, ledger), progress, ledger)
-
-    def _added(
-        self, chosen: Iterable[Sequence[PlannedTrial]], progress: RunProgress, ledger: Ledger
-    ) -> Iterator[Sequence[PlannedTrial]]:
+    def _added(self, chosen: Iterable[Sequence[PlannedTrial]], call: _WatchedCall) -> Iterator[Sequence[PlannedTrial]]:
         """The rounds, each added to the plan before it is measured."""
         for batch in chosen:
-            progress.more(ledger.add((), batch))
+            call.planned((), batch)
             yield batch
             self.session.history.keep()
 
@@ -157,7 +173,7 @@ class Measuring:
         learn_scatter(session.history, self.run, tally, quantities)
         session.history.keep()
 
-    def _heat(self, ledger: Ledger, trials: Sequence[PlannedTrial]) -> None:
+    def _heat(self, trials: Sequence[PlannedTrial]) -> None:
         """Heat the devices of the trials, by the environment of the first trial on a GPU, or of the first trial."""
         session = self.session
         able = [trial for trial in trials if not trial.unsupported]
@@ -166,21 +182,25 @@ class Measuring:
             return
         if heat_s := session.heat_s(first.accelerator):
             ready, gpus, say = self.ready[first.environment], _gpus_of(session, able), session.screen.say
-            ledger.took("heated_s", heat(ready, session.checkout, first.accelerator, gpus, heat_s, say))
+            self._ledger.took("heated_s", heat(ready, session.checkout, first.accelerator, gpus, heat_s, say))
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self.run)
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
         return published_sources(self.session)
 
     @contextmanager
-    def _shown(self, total: int, left: Sequence[PlannedTrial], ledger: Ledger) -> Iterator[RunProgress]:
+    def _watched(self, total: int, left: Sequence[PlannedTrial]) -> Iterator[_WatchedCall]:
         """While this block measures, its progress is shown; then what came of it. left: trials to measure at least."""
         session, begun = self.session, time.monotonic()
         until_s = None if session.clock.within_s is None else lambda: session.clock.left_s
         try:
             with running(session.screen, left, total, session.report_s, until_s) as progress:
-                yield progress
-            ledger.ended()
+                yield _WatchedCall(session, self.run, self._ledger, progress)
+            self._ledger.ended()
         finally:
             session.history.keep()
         counts = status_counts(self.run, [entry.id for entry in self.run.run().plan])
@@ -188,16 +208,11 @@ class Measuring:
         session.screen.say(f"run {self.run.id}: {summary}; took {duration(time.monotonic() - begun)}")
 
     def _measure(
-        self,
-        planned: Sequence[PlannedTrial],
-        batches: Iterable[Iterable[PlannedTrial]],
-        progress: RunProgress,
-        ledger: Ledger,
+        self, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]], call: _WatchedCall
     ) -> None:
         """Measure batches of trials, each to its end before the next is asked for."""
-        session = self.session
-        measured = Runner(session, self.run, self.ready, Learning(progress, session, ledger), self.executor)
-        with _not_stopped(progress.waits) if self.executor.is_local else nullcontext():
+        measured = Runner(self.session, self.run, self.ready, call, self.executor)
+        with _not_stopped(call.waits) if self.executor.is_local else nullcontext():
             measured.run(planned, batches)
 
 

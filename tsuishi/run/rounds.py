@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tsuishi.plan.trials import PlannedTrial, in_turn
 from tsuishi.plan.worth import BETWEEN_S, Costs, counted_on, next_look, next_questions, rank
-from tsuishi.run.tally import CellTally, Tally
+from tsuishi.run.tally import Tally
 from tsuishi.specs.questions import LAST_LOOK, LOOKS, MatrixCell, PlannedQuestion
 from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -68,7 +68,8 @@ class Rounds:
         self.tally = tally
         self.asked = list(asked)
         self._first = first
-        self._others = list(others)
+        # The questions for which there was no time yet.
+        self.others = list(others)
         self._seed = seed
         self._call = call
         self._repetitions = repetitions or 0
@@ -100,7 +101,6 @@ class Rounds:
                 if batch:
                     yield batch
                 for trial in batch:
-                    self._run_here += 1
                     self._learn(trial)
 
     def _batch(
@@ -111,7 +111,7 @@ class Rounds:
         for number in numbers:
             for trial in self._round(self._answerable(questions), number):
                 expected_s = self.expected_s(trial) * _MARGIN
-                if not self._is_dead(trial.cell) and expected_s <= min(longest_s, left_s / trial.case.nodes):
+                if not self.tally.of[trial.cell].is_dead and expected_s <= min(longest_s, left_s / trial.case.nodes):
                     batch.append(trial)
                     left_s -= expected_s * trial.case.nodes
         return batch
@@ -153,7 +153,7 @@ class Rounds:
         counted_on_now = [question for question in self._open() if self._is_counted_on(question)]
         if step := self._best(counted_on_now, at_once):
             return step
-        has_more = not any(not question.main for question in self.asked) and self._name_further()
+        has_more = all(question.main for question in self.asked) and self._name_further()
         while True:
             if step := self._best(self._open(), at_once):
                 return step
@@ -207,13 +207,13 @@ class Rounds:
                 self._call.dropped(question, priced[question.id])
 
     def _has_begun(self, question: PlannedQuestion) -> bool:
-        return any(self.tally.trials(cell) for cell in question.cells)
+        return any(self.tally.of[cell].trials for cell in question.cells)
 
     def _name_further(self) -> bool:
         """Add the next questions for which there is time to the plan; whether there are any."""
         left_s = self._left_s() / _MARGIN
-        chosen = next_questions(self._others, self.costs(), left_s, self.tally.counts(), self.asked)
-        self._others = [question for question in self._others if question not in chosen]
+        chosen = next_questions(self.others, self.costs(), left_s, self.tally.counts(), self.asked)
+        self.others = [question for question in self.others if question not in chosen]
         more = [question for question in chosen if not self.tally.is_dead(question)]
         if more:
             self.asked += more
@@ -261,11 +261,11 @@ class Rounds:
             for trial in self._round(self._answerable(questions), number):
                 if is_whole and not any(self._reaches(question, look) for question in questions):
                     return
-                if self._is_dead(trial.cell) or not self._fits(trial):
-                    continue
-                yield trial
-                self._run_here += 1
-                self._learn(trial)
+                expected_s = self.expected_s(trial)
+                fits = not expected_s or expected_s * _MARGIN <= self._left_s()
+                if fits and not self.tally.of[trial.cell].is_dead:
+                    yield trial
+                    self._learn(trial)
 
     def _reaches(self, question: PlannedQuestion, look: int) -> bool:
         if self.tally.is_dead(question):
@@ -282,9 +282,6 @@ class Rounds:
         new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
         self._known |= {trial.id for trial in new}
         self._call.planned(questions, new)
-
-    def _is_dead(self, cell: MatrixCell) -> bool:
-        return self.tally.of.get(cell, CellTally()).is_dead
 
     def _fitting(
         self, questions: Sequence[PlannedQuestion], look_of: Callable[[PlannedQuestion], int]
@@ -304,16 +301,13 @@ class Rounds:
         """The trials of a round that did not run yet, in the order of `in_turn`."""
         named = dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first)
         cells = in_turn(named, self._seed, number)
-        done = {cell: self.tally.of[cell].statuses for cell in cells if cell in self.tally.of}
-        trials = [self._first[cell] for cell in cells if number not in done.get(cell, {})]
+        trials = [self._first[cell] for cell in cells if number not in self.tally.of[cell].statuses]
         trials = [trial.renamed(trial.id.repeated(number)) for trial in trials]
         return [trial for trial in trials if number == 1 or not trial.unsupported]
 
-    def _fits(self, trial: PlannedTrial) -> bool:
-        expected_s = self.expected_s(trial)
-        return not expected_s or expected_s * _MARGIN <= self._left_s()
-
     def _learn(self, trial: PlannedTrial) -> None:
+        """Count a trial that has ended, and say which questions it has decided."""
+        self._run_here += 1
         record = self.tally.read(trial.id)
         if record and is_finding(record.status) and record.duration_s:
             self._took.setdefault(trial.cell, []).append(record.duration_s)
@@ -328,7 +322,7 @@ class Rounds:
         """Whether the trial that this cell has just had was the last that a question needed for a look."""
         return (
             cell in question.cells
-            and (self._is_dead(cell) or self.tally.trials(cell) == self.tally.fewest(question))
+            and (self.tally.of[cell].is_dead or self.tally.of[cell].trials == self.tally.fewest(question))
             and self.tally.fewest(question) in (question.first_look, *LOOKS)
             and (bool(question.claim) or not self.tally.is_dead(question))
         )
@@ -340,8 +334,3 @@ class Rounds:
         """The seconds until each cell of a question that can have more trials has `look` trials."""
         cells = [cell for cell in self.tally.live(question) if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
-
-    @property
-    def others(self) -> list[PlannedQuestion]:
-        """The questions for which there was no time."""
-        return list(self._others)

@@ -1,6 +1,7 @@
 """The tally of a running run: the results of every cell's trials so far, and which questions are still open."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,7 +91,7 @@ class Tally:
         self._words = words
         self._judged = judged
         self._sources = sources
-        self.of: dict[MatrixCell, CellTally] = {}
+        self.of: defaultdict[MatrixCell, CellTally] = defaultdict(CellTally)
         for folder, trial in run.finished():
             if is_finding(trial.status) and trial.id.planned not in excluded:
                 self._add(folder, trial)
@@ -103,20 +104,17 @@ class Tally:
             return trial
         return None
 
-    def trials(self, cell: MatrixCell) -> int:
-        return self.of[cell].trials if cell in self.of else 0
-
     def counts(self) -> dict[MatrixCell, int]:
         """The number of trials of every cell; of a cell that no trial can add to, as many as any look takes."""
         return {cell: LOOKS[-1] if tally.is_dead else tally.trials for cell, tally in self.of.items()}
 
     def fewest(self, asked: PlannedQuestion) -> int:
         """The number of trials of the cell with the fewest, of those of a question that more trials could add to."""
-        return min(self.trials(cell) for cell in self.live(asked) or asked.cells)
+        return min(self.of[cell].trials for cell in self.live(asked) or asked.cells)
 
     def live(self, asked: PlannedQuestion) -> list[MatrixCell]:
         """The cells of a question that more trials could add to."""
-        return [cell for cell in asked.cells if cell not in self.of or not self.of[cell].is_dead]
+        return [cell for cell in asked.cells if not self.of[cell].is_dead]
 
     def is_dead(self, asked: PlannedQuestion) -> bool:
         """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio.
@@ -137,7 +135,7 @@ class Tally:
         """
         if not asked.compares:
             return False
-        ended_well = [tally for cell in asked.cells if (tally := self.of.get(cell)) and OK in tally.statuses.values()]
+        ended_well = [self.of[cell] for cell in asked.cells if OK in self.of[cell].statuses.values()]
         least = 0.0 if self._words.quantity(asked.quantity).made_of else math.inf
         return any(min(tally.values.get(asked.quantity, {0: least}).values()) <= 0 for tally in ended_well)
 
@@ -151,7 +149,7 @@ class Tally:
         return (asked.compares or bool(asked.claim)) and not self._judged(asked)
 
     def _add(self, folder: Path, trial: TrialRecord) -> None:
-        tally = self.of.setdefault(trial.cell, CellTally())
+        tally = self.of[trial.cell]
         tally.statuses[trial.repetition] = trial.status
         if trial.status == OK:
             axes = self._run.case(trial.case_record)
