@@ -58,14 +58,15 @@ def what_claims_take(sources: Iterable[Source], here: Situation) -> dict[tuple[s
     for source in sources:
         for claim in source.claims:
             key = source.name, claim.id
-            takes[key] = _needs_of_machine(claim, here) or _needs_of_plan(
-                claim, here, asked.get(key, []), key in larger
-            )
+            needs = needs_of_hardware(claim, here.hardware)
+            takes[key] = needs or _needs_of_plan(claim, here, asked.get(key, []), key in larger)
     return takes
 
 
 def _needs_of_plan(claim: Claim, here: Situation, asked: Sequence[PlannedQuestion], in_larger: bool) -> Takes:
     """asked: the claim as a question, once for each environment (or pair) that would judge it."""
+    if not claim.named(FRAMEWORK) <= here.frameworks:
+        return "environment"
     if asked:
         enough = any(all(here.planned.get(cell, 0) >= each.first_look for cell in each.cells) for each in asked)
         return "planned" if enough else "time"
@@ -91,11 +92,6 @@ def needs_of_hardware(claim: Claim, here: GpusHere) -> Takes | None:
     if claim.scope and not claim.scope.includes(here.memory_gib, here.reach.get(gpus_of(claim))):
         return "hardware"
     return None
-
-
-def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
-    needs = needs_of_hardware(claim, here.hardware)
-    return needs or (None if claim.named(FRAMEWORK) <= here.frameworks else "environment")
 
 
 def _claims_among(questions: Iterable[PlannedQuestion]) -> dict[tuple[str, str], list[PlannedQuestion]]:

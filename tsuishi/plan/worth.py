@@ -89,9 +89,8 @@ def _beside(
         return ()
     counted = chosen.counts()
     made = {*environments, *(name for question in chosen.questions for name in question.environments)}
-    spent_s = costs.measuring_s(counted)
+    left_s -= costs.measuring_s(counted)
     rest = [question for question in candidates if question not in chosen.questions]
-    left_s -= spent_s
     return _greedy(rest, costs, left_s, LOOKS[0], made, counted, most=len(rest), before=chosen.questions)
 
 

@@ -26,7 +26,7 @@ from tsuishi.run.ledger import Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.runner import Runner
-from tsuishi.run.tally import Judged, Tally
+from tsuishi.run.tally import Tally
 from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import is_finding
@@ -126,8 +126,7 @@ class Measuring:
     ) -> None:
         """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
         session = self.session
-        judged = Judged(self.run, session.words, self._sources)
-        tally = Tally(self.run, session.words, judged, self._sources, self.excluded)
+        tally = Tally(self.run, session.words, sources=self._sources, excluded=self.excluded)
         self._ledger.begin(session.clock, self.expected_s)
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat([*left, *chosen])

@@ -41,7 +41,8 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     while True:
-        outlined = _asked(session, plan, ready)
+        outlined = outline_run(session, plan.environments, ready)
+        print_changes(session.screen, outlined, plan.questions, plan.left_out)
         plan = replace(plan, questions=outlined.asked)
         try:
             return run_of_outline(session, name, plan, ready, outlined, executor)
@@ -57,13 +58,6 @@ def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
         raise failed
     session.screen.say(f"left out: {failed}")
     return replace(plan, environments=others, left_out={**plan.left_out, failed.environment: str(failed)})
-
-
-def _asked(session: Session, plan: Plan, ready: Mapping[str, Ready]) -> Outline:
-    """What can be measured in the environments, now that they are there and say what they can run."""
-    outlined = outline_run(session, plan.environments, ready)
-    print_changes(session.screen, outlined, plan.questions, plan.left_out)
-    return outlined
 
 
 def require_name(name: str) -> None:

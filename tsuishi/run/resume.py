@@ -80,19 +80,13 @@ def interrupted(session: Session) -> RunDirectory | None:
 
 
 def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) -> Session:
-    """The session for a resumption. The run decides on environments and questions.
+    """The session for a resumption, with the run's engine, executor and GPUs where none are given now.
 
-    This machine's settings decide where images and files come from. A run that began without data continues without
-    data. Raises UserError where run.json has settings that no run can have.
+    Raises UserError as `session_of_plan` does.
     """
     then = arguments(run.path, recorded)
-    own: dict[str, str] = {}
-    if session.settings.engine == "auto":
-        own["engine"] = then.engine
-    if session.settings.executor == "auto":
-        own["executor"] = then.executor
-    if session.settings.gpus == ALL:
-        own["gpus"] = then.gpus
+    usual = {"engine": "auto", "executor": "auto", "gpus": ALL}
+    own = {name: getattr(then, name) for name, value in usual.items() if getattr(session.settings, name) == value}
     return session_of_plan(session, run.path, recorded, own)
 
 
@@ -217,7 +211,9 @@ def arguments(path: Path, run: RunRecord) -> Arguments:
 
 
 def session_of_plan(session: Session, path: Path, recorded: RunRecord, changed: Mapping[str, str]) -> Session:
-    """The session that measures the plan of a run; changed: settings in place of this machine's.
+    """The session that measures the plan of a run, which decides on environments and questions.
+
+    changed: settings in place of this machine's.
 
     This machine's settings decide where images and files come from. A run that began without data has none again.
     Raises UserError where run.json has settings that no run can have.

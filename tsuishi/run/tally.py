@@ -18,8 +18,6 @@ from tsuishi.specs.statuses import NO_CASE, OK, is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import Vocabulary
 
-_TABLES = ("samples", "metrics")
-
 
 @dataclass
 class CellTally:
@@ -74,22 +72,21 @@ class Judged:
 class Tally:
     """The results of every cell of a run so far, read from its trials when they are committed.
 
-    judged: says whether a report of the run so far answers a comparison, or has a verdict on a claim. sources: contain
-    the length of a whole training. Trials that an earlier session left unfinished do not count, nor do those in
-    `excluded`, by their planned ids.
+    judged: says of a question what `Judged` says of it. sources: contain the length of a whole training. Trials that an
+    earlier session left unfinished do not count, nor do those in `excluded`, by their planned ids.
     """
 
     def __init__(
         self,
         run: RunDirectory,
         words: Vocabulary,
-        judged: Callable[[PlannedQuestion], bool] = lambda asked: True,
+        judged: Callable[[PlannedQuestion], bool] | None = None,
         sources: Sequence[Source] = (),
         excluded: Container[TrialId] = (),
     ) -> None:
         self._run = run
         self._words = words
-        self._judged = judged
+        self._judged = judged or Judged(run, words, sources)
         self._sources = sources
         self.of: defaultdict[MatrixCell, CellTally] = defaultdict(CellTally)
         for folder, trial in run.finished():
@@ -165,6 +162,6 @@ def _values(folder: Path, axes: Mapping[str, Any], words: Vocabulary, whole: Epo
     """The quantities of a finished trial of a case with these axes. whole: as for `quantities_of`."""
     from tsuishi.verdicts.answers import quantities_of
 
-    files = [folder / f"{name}.csv" for name in _TABLES]
+    files = folder / "samples.csv", folder / "metrics.csv"
     samples, metrics = (read_rows(file) if file.exists() else [] for file in files)
     return quantities_of(samples, metrics, axes, words, whole)

@@ -20,8 +20,8 @@ from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts, Phase
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
-from tsuishi.run.sampler import Hole, others_percent
-from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
+from tsuishi.run.sampler import Hole, energy_j, others_percent
+from tsuishi.run.trial_files import TrialFiles, leave_empty, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
@@ -127,26 +127,26 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
     transcript = Transcript()
     with TrialFiles(folder, order.telemetry_interval_s, bench.nvml, [gpu.index for gpu in order.gpus]) as files:
         outcome, stop = _measure(order, bench, files, transcript, begins)
-        files.close()
-        outcome = _whole(outcome, transcript.phases(), files.sampler.holes)
-        joules, source = energy(folder, transcript.phases())
-        peak_mib = files.sampler.peak_process_memory_mib
-        facts = transcript.facts()
-        if order.script and facts.framework:  # it reports packages only, which must be those of the environment
-            versions = (bench.ready.record.versions or {}).items()
-            known = {name: version for name, version in versions if name == facts.framework}
-            facts = facts.model_copy(update={"versions": known})
-        record = _described(order, folder, outcome, started, transcript, facts).model_copy(
-            update={
-                "duration_s": round(files.sampler.elapsed_s(), 3),
-                "energy_j": joules,
-                "energy_source": source,
-                "others_cpu_percent": others_percent(read_rows(folder / "telemetry.csv"), MEASURED),
-                "peak_process_memory_mib": None if peak_mib is None else round(peak_mib, 1),
-                **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
-            }
-        )
-        trial_folders.commit(folder, record)
+    outcome = _whole(outcome, transcript.phases(), files.sampler.holes)
+    telemetry = read_rows(folder / "telemetry.csv")
+    joules, source = _energy(telemetry, transcript.phases())
+    peak_mib = files.sampler.peak_process_memory_mib
+    facts = transcript.facts()
+    if order.script and facts.framework:  # it reports packages only, which must be those of the environment
+        versions = (bench.ready.record.versions or {}).items()
+        known = {name: version for name, version in versions if name == facts.framework}
+        facts = facts.model_copy(update={"versions": known})
+    record = _described(order, folder, outcome, started, transcript, facts).model_copy(
+        update={
+            "duration_s": round(files.sampler.elapsed_s(), 3),
+            "energy_j": joules,
+            "energy_source": source,
+            "others_cpu_percent": others_percent(telemetry, MEASURED),
+            "peak_process_memory_mib": None if peak_mib is None else round(peak_mib, 1),
+            **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
+        }
+    )
+    trial_folders.commit(folder, record)
     return TrialEnd(record, files.sampler.elapsed_s(), stop)
 
 
@@ -159,6 +159,14 @@ def _whole(outcome: Outcome, phases: Iterable[Phase], holes: Sequence[Hole]) -> 
     still_s, name = max((hole.still_s, name) for hole, name in hit)
     why = f"this process or its trial stood still for {still_s:.0f} s in {name} (stopped, frozen or suspended)"
     return Outcome(INTERRUPTED, f"{why}: its times do not count", outcome.exit_code)
+
+
+def _energy(telemetry: Sequence[dict[str, Any]], phases: Iterable[Phase]) -> tuple[float | None, str]:
+    """The joules of all GPUs over the measured phases, and the source of the figure; (None, "") if unknown."""
+    spans = [(phase.begin_s, phase.end_s) for phase in phases if phase.name in MEASURED and phase.end_s is not None]
+    joules, source = energy_j(telemetry, spans)
+    # The energy is negative if the counter was reset.
+    return (None, "") if joules is None or joules < 0 else (joules, source)
 
 
 def bury(order: TrialOrder, folder: Path, outcome: Outcome = KILLED) -> TrialRecord:

@@ -1,19 +1,18 @@
 """The files of a trial: its tables, its log and its telemetry, written while it runs."""
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base.files import entries, read_rows
+from tsuishi.base.files import entries
 from tsuishi.machine.gpus import Nvml
 from tsuishi.results import manifest, schema
-from tsuishi.results.facts import Metric, Phase, Sample
+from tsuishi.results.facts import Metric, Sample
 from tsuishi.results.records import FileRecord
-from tsuishi.run.sampler import Sampler, energy_j
-from tsuishi.specs.quantities import MEASURED
+from tsuishi.run.sampler import Sampler
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
 
 # The bytes that are kept from the start and from the end of a long log: the end says why the workload died.
@@ -53,7 +52,10 @@ class Log:
 
 
 class TrialFiles:
-    """The files of a running trial, in a folder that is not yet part of the run; open from enter to exit."""
+    """The files of a running trial, in a folder that is not yet part of the run; open from enter to exit.
+
+    The exit ends the telemetry and writes all files to their end. It raises OSError where the disk is full.
+    """
 
     def __init__(self, folder: Path, interval_s: float, nvml: Nvml, gpus: Sequence[int]) -> None:
         self.pids: Sequence[int] = ()
@@ -72,10 +74,6 @@ class TrialFiles:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._files.close()
-
-    def close(self) -> None:
-        """End the telemetry and write all files to the end. Raises OSError where the disk is full."""
         self._files.close()
 
     def hear(self, event: Event) -> None:
@@ -113,17 +111,6 @@ def started_at(folder: Path) -> str:
 def written(folder: Path) -> dict[str, FileRecord]:
     """The finished files in a trial's folder, by name. Raises UserError for an entry that is no file."""
     return {name: manifest.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
-
-
-def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:
-    """The joules of all GPUs over the measured phases, and the source of the figure; (None, "") if unknown."""
-    spans = [(phase.begin_s, phase.end_s) for phase in phases if phase.name in MEASURED and phase.end_s is not None]
-    path = folder / "telemetry.csv"
-    if not spans or not path.exists():
-        return None, ""
-    joules, source = energy_j(read_rows(path), spans)
-    # The energy is negative if the counter was reset.
-    return (None, "") if joules is None or joules < 0 else (joules, source)
 
 
 def _row(table: str, values: Sample | Metric) -> dict[str, Any]:
