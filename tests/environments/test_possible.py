@@ -26,8 +26,7 @@ from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run import runner
-from tsuishi.run.resume import planned_again
+from tsuishi.run.resume import planned_again, unfinished
 from tsuishi.run.runner import Runner
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
@@ -95,7 +94,7 @@ class Bench:
         directory = RunDirectory.create(
             work.settings.results / name, run_record(name, plan=[trial.content() for trial in planned])
         )
-        Runner(work, directory, self.ready, Nobody()).run(planned)
+        Runner(work, directory, self.ready, Nobody()).run(planned, [planned])
         return directory
 
     def kept(self) -> list[Path]:
@@ -228,4 +227,4 @@ def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
     environments = {"host": bench.ready["host"].environment}
     again = planned_again(bench.work, run.path, recorded, environments)
     assert [trial.unsupported for trial in again] == [trial.unsupported for trial in planned]
-    assert runner.unfinished(run, again) == []
+    assert unfinished(run, again) == []

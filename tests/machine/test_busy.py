@@ -196,7 +196,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", run_record("r"))
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
-        Runner(seeing(work, nvml=nvml), run, ready, audience).run(planned)
+        Runner(seeing(work, nvml=nvml), run, ready, audience).run(planned, [planned])
     assert str(caught.value) == (
         f"{BY_INIT}: free it, choose others with --gpus, or give --busy-gpu use, then go on with "
         "`invoke run-suite --resume r`; what was measured is kept"

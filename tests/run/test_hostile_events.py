@@ -219,6 +219,6 @@ def test_whatever_is_said_the_trial_ends_and_is_read(
     work, ready, planned = at_work
     say(work.checkout.root, said)
     run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_record("run"))
-    Runner(work, run, ready, Nobody()).run(planned)
+    Runner(work, run, ready, Nobody()).run(planned, [planned])
     found = read_runs([run], WORDS)
     assert found.trials["status"].isin(["ok", "failed", "out_of_memory", "unsupported", "skipped"]).tolist() == [True]

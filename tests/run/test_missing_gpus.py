@@ -61,7 +61,7 @@ def test_a_trial_without_its_gpus_failed_with_the_remedy_and_is_no_finding(
     run = RunDirectory.create(
         work.settings.results / "run", run_record("run", plan=[trial.content() for trial in planned])
     )
-    Runner(seeing(work, nvml=CARD), run, ready, Nobody()).run(planned)
+    Runner(seeing(work, nvml=CARD), run, ready, Nobody()).run(planned, [planned])
     ((_, trial),) = run.finished()
     assert trial.status == "failed"
     assert (trial.reason or "").startswith(f"GpusMissing: {SAID}")

@@ -128,7 +128,7 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
         for trial in plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
-    Runner(work, run, ready, Nobody()).run(planned)
+    Runner(work, run, ready, Nobody()).run(planned, [planned])
     (row,) = csv.DictReader((run.path / "trials.csv").open())
     assert (row["status"], row["forced"]) == ("ok", why)
 
@@ -141,7 +141,7 @@ def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_h
     first = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     planned = [trial.renamed(trial.id.repeated(repetition)) for trial in first for repetition in (1, 2, 3)]
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1", drawn="0123456789abcdef"))
-    Runner(work, run, ready, Nobody()).run(planned)
+    Runner(work, run, ready, Nobody()).run(planned, [planned])
     records = [record for _, record in run.finished()]
     assert [int(json.loads((record.command or [])[-1])["settings"]["seed"]) for record in records] == [
         (record.settings or {})["seed"] for record in records
@@ -221,7 +221,7 @@ def test_programs_beside_a_run_are_said_once_and_in_its_report_at_the_top_and_in
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
     try:
         planned = [first.renamed(first.id.repeated(repetition)) for repetition in (1, 2)]
-        Runner(work, run, ready, heard).run(planned)
+        Runner(work, run, ready, heard).run(planned, [planned])
     finally:
         for program in busy:
             program.kill()

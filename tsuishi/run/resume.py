@@ -4,7 +4,7 @@ Its plan is made again from the suites and environments of this machine. A trial
 trials that these files make, and is compared with the chosen trial. So a received run.json cannot run anything else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,11 +27,11 @@ from tsuishi.results.assurance import refuse_alterations, shortened
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, known_runs, open_to_resume
 from tsuishi.results.run_record import RunRecord
-from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import options_given
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.environment import Accelerator, Environment, select_environments
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.suite import Profile
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.trial_spec import Trial
@@ -102,7 +102,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
     planned = planned_again(session, run.path, recorded, environments)
     trial_folders.settle(run.trials)
     excluded = _excluded(session, run)
-    left = runner.unfinished(run, planned, excluded)  # before anything is built, as it may raise UserError
+    left = unfinished(run, planned, excluded)  # before anything is built, as it may raise UserError
     ready = session.build(list(environments.values()))
     refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
@@ -115,6 +115,14 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
             known = {question.id for question in recorded.questions}
             others = [question for question in questions(session, matrix) if question.id not in known]
             measuring.deepen(matrix, recorded.questions, others, planned, left)
+
+
+def unfinished(
+    run: RunDirectory, planned: Sequence[PlannedTrial], excluded: Container[TrialId] = ()
+) -> list[PlannedTrial]:
+    """The trials of the plan that have no finding yet, and those in `excluded`, by their planned ids."""
+    done = {trial_id for trial_id, trial in last_attempts(run).items() if is_finding(trial.status)}
+    return [trial for trial in planned if trial.id not in done or trial.id in excluded]
 
 
 def own_run(run: RunDirectory) -> RunRecord:

@@ -1,7 +1,7 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -53,6 +53,8 @@ class Runner:
         self._ready = ready
         self._audience = audience
         self._executor = executor
+        # The orders that earlier sessions gave away, by their ids: each may still run, or have run since.
+        self._given = executor.given(run)
         # The trials that were ordered, by their planned ids.
         self._trials: dict[TrialId, PlannedTrial] = {}
         # Whether other programs were seen to take cores from a trial; it is said once.
@@ -63,22 +65,20 @@ class Runner:
         memory_gib = session.settings.memory_gib
         self._memory = int(memory_gib * (1 << 30) if memory_gib else psutil.virtual_memory().total * MEMORY_FOR_TRIALS)
 
-    def run(self, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]] | None = None) -> None:
-        """Run trials, then gather the tables, also after an error.
+    def run(self, planned: Iterable[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]]) -> None:
+        """Run trials, then gather the tables, also after an error. planned: those that the run's plan has already.
 
-        batches: without it, every trial of the plan that has no finding yet. A batch is asked for when all trials of
-        the batch before have ended, and a trial of it when the executor asks: on this machine, when the trial before is
-        committed. Raises KeyboardInterrupt after the interrupted trial is recorded, RunStopped where the engine or the
-        disk fails.
+        A batch is asked for when all trials of the batch before have ended, and a trial of it when the executor asks:
+        on this machine, when the trial before is committed. Raises KeyboardInterrupt after the interrupted trial is
+        recorded, RunStopped where the engine or the disk fails.
         """
-        given = self._executor.given(self._run)
         self._trials = {trial.id: trial for trial in planned}
-        self._bury_left_behind(given)
-        self._list_what_is_there(given)
+        self._bury_left_behind()
+        self._list_what_is_there()
         work = Work(self._session, self._run, self._ready, self._audience, self._trials)
         try:
-            for batch in [unfinished(self._run, planned)] if batches is None else batches:
-                for end in self._executor.ends(work, self._orders(batch, given)):
+            for batch in batches:
+                for end in self._executor.ends(work, self._orders(batch)):
                     self._hear(end)
         except OSError as error:
             self._gather_after_error()
@@ -95,15 +95,15 @@ class Runner:
             return ""
         return self._run.add(MachineRecord.model_validate(machine_record(self._session.nvml)))
 
-    def _orders(self, trials: Iterable[PlannedTrial], given: Iterable[TrialId]) -> Iterator[TrialOrder]:
+    def _orders(self, trials: Iterable[PlannedTrial]) -> Iterator[TrialOrder]:
         """The orders of the next attempts at these trials.
 
-        given: the ids of orders that others may be running. A trial gets no other attempt while such an order has not
-        ended, or if it ended with a finding since the trials were chosen.
+        A trial gets no other attempt while an order that was given away has not ended, or if it ended with a finding
+        since the trials were chosen.
         """
         last = last_attempts(self._run)
         attempts = {planned_id: trial.attempt for planned_id, trial in last.items()}
-        others = {trial_id.planned: trial_id.attempt for trial_id in given}
+        others = {trial_id.planned: trial_id.attempt for trial_id in self._given}
         for trial in trials:
             attempt = attempts.get(trial.id, 0)
             if trial.id in others and (others[trial.id] > attempt or is_finding(last[trial.id].status)):
@@ -162,26 +162,23 @@ class Runner:
             telemetry_interval_s=session.settings.telemetry_interval,
         )
 
-    def _bury_left_behind(self, given: Container[TrialId]) -> None:
-        """Record trials whose runner was killed as interrupted attempts, with the files that they had written.
-
-        given: the ids of orders that may still run.
-        """
+    def _bury_left_behind(self) -> None:
+        """Record trials whose runner was killed as interrupted attempts, with the files that they had written."""
         for trial_id, folder in trial_folders.left_behind(self._run.trials):
             trial = self._trials.get(trial_id.planned)
-            if trial and trial_id not in given:
+            if trial and trial_id not in self._given:
                 bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
-    def _list_what_is_there(self, given: Container[TrialId]) -> None:
+    def _list_what_is_there(self) -> None:
         """List trials that a killed runner had committed and not yet listed, or all of a run that has no manifest yet.
 
         Forget trials that were removed, as a user may remove a damaged trial. Raises UserError where more trials are
-        there than a killed runner can leave. given: the ids of orders that others may have run since.
+        there than a killed runner can leave.
         """
         self._manifest.forget_removed()
         folders = self._run.finished_folders()
         new = [folder for folder in folders if f"trials/{folder.name}/trial.json" not in self._manifest]
-        unexpected = [folder for folder in new if TrialId.parse(folder.name) not in given]
+        unexpected = [folder for folder in new if TrialId.parse(folder.name) not in self._given]
         if self._manifest and len(unexpected) > MOST_LEFT:
             raise UserError(
                 f"{self._run.path}: {len(unexpected)} trials are not in its manifest, so they came from elsewhere: see "
@@ -215,14 +212,6 @@ def seed_of(trial: PlannedTrial, drawn: str) -> int:
     """
     text = toml.canonical_json([drawn, trial.settings.get("seed", 0), trial.repetition])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
-
-
-def unfinished(
-    run: RunDirectory, planned: Sequence[PlannedTrial], excluded: Container[TrialId] = ()
-) -> list[PlannedTrial]:
-    """The trials of the plan that have no finding yet, and those in `excluded`, by their planned ids."""
-    done = {trial_id for trial_id, trial in last_attempts(run).items() if is_finding(trial.status)}
-    return [trial for trial in planned if trial.id not in done or trial.id in excluded]
 
 
 def _question(trial: PlannedTrial, ready: Ready) -> tuple[str, ...]:
