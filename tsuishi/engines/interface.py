@@ -218,3 +218,13 @@ class Engine(Protocol):
         `at_a_glance`: the files of an environment may have changed since its build. Only a list of environments
         uses this, and says so; an environment is not run after a glance alone.
         """
+
+
+class FileEngine(Engine, Protocol):
+    """An engine that makes nothing: its images are files that it makes of exported images."""
+
+    def take(self, environment: Environment, realised_id: str, details: Mapping[str, Any], archive: Path) -> Path:
+        """Make the engine's file of the image in an archive, as `docker save` writes it. Returns its path.
+
+        realised_id and details: see `Built`. Raises UserError where that fails.
+        """

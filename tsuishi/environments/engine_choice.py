@@ -12,8 +12,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker.daemon import address
 from tsuishi.engines.host import HostEngine
-from tsuishi.engines.image_files import ImageFiles
-from tsuishi.engines.interface import Engine
+from tsuishi.engines.interface import Engine, FileEngine
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.specs.environment import Environment, open_refusal
 
@@ -34,7 +33,7 @@ class Engines:
         self.venv = VenvEngine(settings.cache, settings.pythons, confined=settings.sandbox)
         self.host = HostEngine(settings.host_python, confined=settings.sandbox)
         # Further engines, whose images come by `import` alone.
-        self.of_files: tuple[ImageFiles, ...] = tuple(
+        self.of_files: tuple[FileEngine, ...] = tuple(
             engine
             for further in extras.given("engines", "engines")
             for engine in further(settings, checkout.dockerfile)

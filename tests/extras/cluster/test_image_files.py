@@ -11,9 +11,9 @@ import pytest
 from tests.pinned import environment
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.engines.image_files import ImageMark
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.extras.cluster.apptainer import ApptainerEngine
+from tsuishi.extras.cluster.image_files import ImageMark
 from tsuishi.extras.cluster.pyxis import PyxisEngine
 from tsuishi.machine.gpus import Gpu
 
@@ -177,9 +177,8 @@ def test_a_sif_is_found_by_its_spec_with_the_id_of_its_image(tmp_path: Path, mon
     assert engine.find(asked) is None
     assert engine.refusal(asked).startswith("it has no image here: `invoke export --env env` where there is Docker")
     assert "then `invoke import --engine apptainer --archive" in engine.refusal(asked)
-    mark = ImageMark(realised_id="sha256:2", details={"image": {"id": "sha256:2"}})
     (tmp_path / "image.tar").write_bytes(b"ab")
-    sif = engine.take(asked, mark, tmp_path / "image.tar")
+    sif = engine.take(asked, "sha256:2", {"image": {"id": "sha256:2"}}, tmp_path / "image.tar")
     assert sif.read_bytes() == b"ab"
     assert said.read_text().split()[:2] == ["--version", "build"]
     found = engine.find(asked)
@@ -195,7 +194,7 @@ def test_a_build_that_fails_leaves_no_sif(tmp_path: Path, monkeypatch: pytest.Mo
     program(tmp_path, 'echo "FATAL: no space" >&2; exit 255', monkeypatch)
     engine = ApptainerEngine(Checkout().dockerfile, tmp_path / "cache")
     with pytest.raises(UserError, match=r"^apptainer cannot make a SIF of the image: FATAL: no space$"):
-        engine.take(environment(()), ImageMark(realised_id="sha256:2", details={}), tmp_path)
+        engine.take(environment(()), "sha256:2", {}, tmp_path)
     assert [*(tmp_path / "cache" / "apptainer").iterdir()] == []
 
 

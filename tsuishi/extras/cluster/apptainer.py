@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tsuishi.base.errors import UserError
 from tsuishi.engines.environment_variables import of_user
-from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables
 from tsuishi.engines.interface import Availability, Built, Launch
+from tsuishi.extras.cluster.image_files import ImageFiles, cuda_cache, inner_variables
 
 _PROGRAMS = ("apptainer", "singularity")
 _PASSED = ("PATH", "HOME", "USER", "TMPDIR", "XDG_RUNTIME_DIR", "APPTAINER_TMPDIR", "SINGULARITY_TMPDIR")

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tsuishi.base.settings import Settings
-from tsuishi.engines.image_files import ImageFiles
 from tsuishi.extras.cluster.apptainer import ApptainerEngine
+from tsuishi.extras.cluster.image_files import ImageFiles
 from tsuishi.extras.cluster.pyxis import PyxisEngine
 from tsuishi.extras.cluster.slurm import wanted
 

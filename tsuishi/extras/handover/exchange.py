@@ -16,7 +16,7 @@ from tsuishi.base.home import expanded
 from tsuishi.base.screen import Screen
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.docker.labels import OCI, facts_of
-from tsuishi.engines.image_files import ImageFiles, ImageMark
+from tsuishi.engines.interface import FileEngine
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.extras.handover.archives.specifications import asked_files
@@ -24,6 +24,7 @@ from tsuishi.extras.handover.incoming import (
     NOTES,
     RECORD,
     IncomingImage,
+    IncomingRecord,
     counted,
     incoming_image,
     require_room,
@@ -108,12 +109,12 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
             build([environment])
 
 
-def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: ImageFiles, path: Path) -> Environment:
+def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: FileEngine, path: Path) -> Environment:
     """Make an engine's file of an export's image. Raises UserError where this checkout has another environment."""
     incoming = incoming_image(checkout, path)
     record, image = incoming.record, incoming.record.image
-    asked = find_environment(checkout.images, record.name)
-    if asked is None or engine.spec_id(asked) != record.spec_id:
+    asked = _same_here(checkout, record)
+    if asked is None:
         raise UserError(f"{record.name}: {_how_to_use(checkout, incoming)}")
     facts = {
         "id": record.realised_id,
@@ -121,11 +122,11 @@ def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: ImageFiles, 
         "size_bytes": image.size_bytes,
         "layers": image.layers,
     }
-    mark = ImageMark(realised_id=record.realised_id, details=facts_of(asked, image.labels, facts, None))
+    details = facts_of(asked, image.labels, facts, None)
     with temporary_room(cache) as room:
         require_room((room, 2 * image.size_bytes))
         with screen.moving(f"importing {path.name}", image.size_bytes) as progress:
-            made = engine.take(asked, mark, incoming.unpacked(room, progress))
+            made = engine.take(asked, record.realised_id, details, incoming.unpacked(room, progress))
     screen.say(f"{record.name}: imported as {made}, image {record.realised_id}")
     return asked
 
@@ -177,11 +178,17 @@ def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path
     screen.say(f"{record.name}: imported as {incoming.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    asked = find_environment(checkout.images, record.name)
-    if asked is None or asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+    asked = _same_here(checkout, record)
+    if asked is None:
         screen.say(f"{record.name}: {_how_to_use(checkout, incoming)}")
-        return None
     return asked
+
+
+def _same_here(checkout: Checkout, record: IncomingRecord) -> Environment | None:
+    """The environment of this checkout from which the image of an export would be made; None where it has another."""
+    asked = find_environment(checkout.images, record.name)
+    is_same = asked and asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) == record.spec_id
+    return asked if is_same else None
 
 
 def _how_to_use(checkout: Checkout, incoming: IncomingImage) -> str:

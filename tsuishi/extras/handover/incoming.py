@@ -26,7 +26,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Progress
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.flattening import config_of
+from tsuishi.engines.saved_image import config_of
 from tsuishi.extras.handover.archives.specifications import asked_files
 from tsuishi.machine import disk
 

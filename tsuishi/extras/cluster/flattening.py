@@ -4,14 +4,14 @@ Each layer changes those below it (OCI Image Format 1.0, "Image Layer Filesystem
 its name, `.wh.<name>` removes it, and `.wh..wh..opq` removes everything in its folder.
 """
 
-import json
 import posixpath
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-_MANIFEST = "manifest.json"  # as `docker save` names it
+from tsuishi.engines.saved_image import config_of, content_of, manifest_of
+
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 
 
@@ -22,19 +22,10 @@ def flattened(archive: Path, to: IO[bytes]) -> None:
     etc/rc, are left out.
     """
     with tarfile.open(archive) as image, tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT) as out:
-        (manifest,) = json.load(_content(image, _MANIFEST))
         upper = _Upper()
         upper.add({}, {"etc/environment", "etc/rc"}, set())
-        for layer in reversed(manifest["Layers"]):
-            _write_layer(_content(image, layer), upper, out)
-
-
-def config_of(archive: Path) -> dict[str, Any]:
-    """The config of the image in an archive (OCI Image Format 1.0, "Image Configuration")."""
-    with tarfile.open(archive) as image:
-        (manifest,) = json.load(_content(image, _MANIFEST))
-        config: dict[str, Any] = json.load(_content(image, manifest["Config"]))
-        return config
+        for layer in reversed(manifest_of(image)["Layers"]):
+            _write_layer(content_of(image, layer), upper, out)
 
 
 def variables_of(archive: Path) -> dict[str, str]:
@@ -100,9 +91,3 @@ def _folders(name: str) -> Iterator[str]:
     """Every folder above a name."""
     while name := posixpath.dirname(name):
         yield name
-
-
-def _content(image: tarfile.TarFile, name: str) -> IO[bytes]:
-    content = image.extractfile(name)
-    assert content is not None
-    return content

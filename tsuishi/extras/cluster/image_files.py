@@ -1,4 +1,4 @@
-"""What engines of clusters share: they make nothing, and run images that are files of a cache.
+"""What the engines of clusters share: they make nothing, and run images that are files of a cache.
 
 An image comes as an archive that `invoke export` wrote where there is Docker. `invoke import --engine <this>` compares
 its checksum and makes the engine's own file of it, under <cache>/<engine>/. It is the same environment: its realised id
@@ -109,8 +109,8 @@ class ImageFiles(ABC):
         """The place of an environment's image, whether it is there or not."""
         return self._folder / f"{environment.made_as}-{self.spec_id(environment)}{self.suffix}"
 
-    def take(self, environment: Environment, mark: ImageMark, archive: Path) -> Path:
-        """Make the image of an environment of an archive. Raises UserError where that fails."""
+    def take(self, environment: Environment, realised_id: str, details: Mapping[str, Any], archive: Path) -> Path:
+        """See `FileEngine`."""
         usable = self.availability()
         if not usable.usable:
             raise UserError(f"engine {self.name}: {usable.reason}; {usable.remedy}")
@@ -120,7 +120,8 @@ class ImageFiles(ABC):
             made = room / image.name
             variables = self.make(archive, made)
             made.replace(image)
-        files.write_json(image.with_suffix(".json"), mark.model_copy(update={"variables": variables}).model_dump())
+        mark = ImageMark(realised_id=realised_id, details=dict(details), variables=variables)
+        files.write_json(image.with_suffix(".json"), mark.model_dump())
         return image
 
     def _how_to_get(self, environment: Environment) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tsuishi.engines.flattening import flattened, variables_of
+from tsuishi.extras.cluster.flattening import flattened, variables_of
 
 LINK = tarfile.SYMTYPE
 # By name: a text is a file's, None a folder, (type, target) a link.
