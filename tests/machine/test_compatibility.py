@@ -10,8 +10,7 @@ from packaging.version import Version
 from tests.run.test_sampler import NoGpus
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.machine.accelerators import gpu_refusal
-from tsuishi.machine.compatibility import by_ptx, read_table, refusal, runs_natively
+from tsuishi.machine.compatibility import by_ptx, gpu_refusal, read_table, refusal, runs_natively
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Cuda, Environment, known_environments, read_environment
 

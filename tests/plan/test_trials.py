@@ -23,7 +23,7 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments.build_plan import disk_needed, plan_builds
 from tsuishi.environments.builder import Builder
-from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.machine.compatibility import accelerator_for
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import _CAUTION as CAUTION
 from tsuishi.machine.history import History

@@ -12,8 +12,8 @@ from tsuishi.engines import sandbox
 from tsuishi.environments import strays
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.engine_choice import machine_refusal
-from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.busy import shared_with, used_by_others
+from tsuishi.machine.compatibility import gpu_refusal, why_on_cpu
 from tsuishi.machine.disk import free_bytes
 from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.interpreters import find_python, full_version, python_remedy

@@ -14,7 +14,7 @@ from tsuishi.engines.interface import Engine, Kept, Store
 from tsuishi.environments.batch import BUILDING
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.self_reports import broken_promises
-from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.machine.compatibility import gpu_refusal, why_on_cpu
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Environment, read_environments
 

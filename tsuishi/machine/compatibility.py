@@ -18,8 +18,18 @@ from packaging.version import Version
 from pydantic import Field, model_validator
 
 from tsuishi.base import toml
+from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.data_sheets import DataSheet
-from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment, ends
+from tsuishi.specs.environment import (
+    COMPATIBILITY,
+    Accelerator,
+    Capability,
+    Cuda,
+    Environment,
+    ends,
+    known_environments,
+    read_environment,
+)
 
 GpuDescription = Mapping[str, Any]  # an item of Nvml.describe()
 
@@ -114,6 +124,33 @@ class Misfit:
     may_be_forced: bool = False
 
 
+def accelerator_for(environment: Environment, nvml: Nvml, asked: str) -> Accelerator:
+    """The accelerator that an environment uses here: GPUs if it can use them and `asked` is not "cpu", else the CPU."""
+    return "cpu" if asked == "cpu" or why_on_cpu(environment, nvml) else "cuda"
+
+
+def why_on_cpu(environment: Environment, nvml: Nvml) -> str:
+    """Why an environment computes on the CPU here; empty where it can use a GPU."""
+    if "cuda" not in environment.accelerators:
+        return "it is made for the CPU"
+    return "" if len(nvml) else f"no GPU here ({nvml.why_not or 'none found'})"
+
+
+def gpu_refusal(environment: Environment, nvml: Nvml, images: Path, asked: str, force: bool) -> str:
+    """Why an environment cannot use the GPUs here as `asked` ("cpu", "cuda" or "auto"), with a remedy.
+
+    Empty where it can, and where it may use the CPU. `force` allows GPUs that are newer than its code.
+    """
+    if asked == "cpu":
+        return ""
+    if on_cpu := why_on_cpu(environment, nvml):
+        return on_cpu if asked == "cuda" else ""
+    table = read_table(images)
+    # A generator: the files are read only if the message names other environments.
+    known = (read_environment(path) for path in known_environments(images).values())
+    return refusal(environment, nvml.describe(), nvml.driver(), table, known, force)
+
+
 def runs_natively(cuda: Cuda, capability: str) -> bool:
     """Whether a GPU of this compute capability runs the native code of an environment."""
     return _within(capability, cuda.native)
@@ -174,7 +211,7 @@ def refusal(
     obstacle = misfit(environment, gpus, driver, table)
     if obstacle is None or (force and obstacle.may_be_forced):
         return ""
-    alternatives = fitting(environment, gpus, driver, table, known)
+    alternatives = _fitting(environment, gpus, driver, table, known)
     ways = [obstacle.remedy] if obstacle.remedy else []
     ways += [f"use {' or '.join(alternatives)}"] if alternatives else []
     if not ways:
@@ -183,7 +220,7 @@ def refusal(
     return f"{obstacle.reason}: {', or '.join(ways)}{forced}"
 
 
-def fitting(
+def _fitting(
     environment: Environment,
     gpus: Sequence[GpuDescription],
     driver: str | None,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Builder
-from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
-from tsuishi.machine.compatibility import by_ptx, read_table
+from tsuishi.machine.compatibility import accelerator_for, by_ptx, gpu_refusal, read_table
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Accelerator, Environment, ends, select_environments
 from tsuishi.specs.suite import Profile

@@ -14,8 +14,7 @@ from pydantic import Field, PlainSerializer
 from tsuishi.artifacts import datasets
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
-from tsuishi.machine.accelerators import accelerator_for
-from tsuishi.machine.compatibility import by_ptx, misfit, read_table
+from tsuishi.machine.compatibility import accelerator_for, by_ptx, misfit, read_table
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.candidates import RunnableCases

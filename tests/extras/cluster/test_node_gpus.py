@@ -18,7 +18,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.extras.cluster.node_gpus import of_nodes
 from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.extras.cluster.settings import of_cluster
-from tsuishi.machine.accelerators import accelerator_for, gpu_refusal, why_on_cpu
+from tsuishi.machine.compatibility import accelerator_for, gpu_refusal, why_on_cpu
 from tsuishi.plan.session import Session
 from tsuishi.results.records import MachineRecord
 from tsuishi.run.new_run import run_suite

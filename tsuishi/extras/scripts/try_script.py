@@ -15,7 +15,7 @@ from tsuishi.environments.entry import Ready
 from tsuishi.environments.probe import ask
 from tsuishi.extras.scripts import notebooks
 from tsuishi.extras.scripts.proposals import Doubt, Proposal, lines_of, proposals, suite_text
-from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.machine.compatibility import accelerator_for
 from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import with_its_data
