@@ -24,7 +24,7 @@ from tsuishi.base.settings import Settings, read_settings
 from tsuishi.engines.docker import recipe
 from tsuishi.engines.docker.base_images import Bases
 from tsuishi.engines.docker.daemon import Connection
-from tsuishi.engines.docker.layers import Layers
+from tsuishi.engines.docker.image_maker import Layers
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import Environment, known_environments, read_environment
 

@@ -13,7 +13,7 @@ _EXIT_CODE = 1
 # Of ELF: sizes, types of segments and their flags, tags of the dynamic section.
 _HEADER, _SEGMENT, _SYMBOL = 64, 56, 24
 _LOAD, _DYNAMIC, _STACK = 1, 2, 0x6474E551
-_R, _RW, _RX = 4, 6, 5
+_RW, _RX = 6, 5
 _HASH, _STRTAB, _SYMTAB, _STRSZ, _SYMENT, _SONAME = 4, 5, 6, 10, 11, 14
 _VERSYM, _VERDEF, _VERDEFNUM = 0x6FFFFFF0, 0x6FFFFFFC, 0x6FFFFFFD
 _GLOBAL_FUNCTION, _SOME_SECTION = 0x12, 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.docker.base_cache import BaseCache
+from tsuishi.engines.docker.base_images import BaseCache
 from tsuishi.specs.environment import BaseImage
 
 BASE = BaseImage(reference="a/base:1")

@@ -184,6 +184,16 @@ def image_or_none(client: "DockerClient", name: str) -> "Image | None":
         return None
 
 
+def remove_unnamed(client: "DockerClient", image_id: str) -> None:
+    """Remove an image that has no name and on which no other image or container is based."""
+    from docker.errors import APIError
+
+    with suppress(APIError):  # it is gone, or is still needed
+        image = client.images.get(image_id)
+        if not image.tags and not image.attrs.get("RepoDigests"):
+            client.images.remove(image_id, noprune=True)
+
+
 class Connection:
     """The clients of a daemon."""
 

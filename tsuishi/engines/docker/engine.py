@@ -1,7 +1,7 @@
 """The docker engine: environments as images, trials as hardened containers, through the Docker SDK for Python."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,11 +79,9 @@ class DockerEngine:
         base = environment.base
         return self.store.find(environment, self.bases.references(base)) if base else None
 
-    @contextmanager
-    def client(self) -> Iterator["DockerClient"]:
+    def client(self) -> AbstractContextManager["DockerClient"]:
         """A client for requests to a registry, say. Errors become UserError and EngineLost."""
-        with self._connection.speaking() as client:
-            yield client
+        return self._connection.speaking()
 
     @contextmanager
     def base_container(self, environment: Environment, say: Say) -> Iterator["Container"]:

@@ -1,30 +1,40 @@
 """Makes environments as images: builds a Dockerfile and its context on a base image, without network."""
 
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tsuishi.base import threads
 from tsuishi.base.errors import BuildError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.engines.docker import labels, recipe
 from tsuishi.engines.docker.base_images import Bases, PresentBase
-from tsuishi.engines.docker.daemon import Connection, image_or_none
+from tsuishi.engines.docker.daemon import Connection, image_or_none, remove_unnamed
 from tsuishi.engines.docker.image_store import ImageStore
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.docker.layers import Layers, remove_unnamed
 from tsuishi.engines.docker.transfer import interruptible
 from tsuishi.engines.interface import Artefacts, Built
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
     from docker import DockerClient
+    from docker.models.images import Image
 
 # Layers without a name are removed at this age. No build takes so long, so the process of their build was killed.
 _ABANDONED = "24h"
 # An image is made in two stages. Until the second ends, the engine has packages and installed files of both.
 _STAGES = 2
+# Parts of a build's output: colours, a new layer (Podman's arrow is shorter), and lines without information.
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_LAYER = re.compile(r"(?: -)?--> ([0-9a-f]{11,12})$")
+_CHATTER = (" --->", "--> ", "Removing intermediate container")
+# Within these seconds an engine ends the container of a build that was cut off.
+_PATIENCE_S = 10.0
+# From the first quotation mark to the last of the same kind, because a quoted script may contain quotation marks.
+_QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
 
 
 class ImageMaker:
@@ -94,3 +104,50 @@ class ImageMaker:
         except BuildError as error:
             raise BuildError(f"{environment.name}: {error}") from None
         layers.keep(client.images.get(tag))
+
+
+class Layers:
+    """The layers that a build has made, the newest last, without those that it reused from an earlier build."""
+
+    def __init__(self) -> None:
+        self._ids: list[str] = []
+
+    def follow(self, stream: Iterable[Mapping[str, Any]], base_id: str, say: Say) -> None:
+        """Read the output of a build to its end. Raises BuildError with its error and the line before the error."""
+        last, is_reused = "", False
+        for chunk in stream:
+            if "error" in chunk:
+                raise BuildError(f"{_shortened(chunk['error'].strip())}{last and f' ({last})'}")
+            for line in _ANSI.sub("", str(chunk.get("stream", ""))).splitlines():
+                layer = _LAYER.match(line)
+                if layer and not is_reused and layer[1] not in base_id:
+                    self._ids.append(layer[1])
+                if layer or "Using cache" in line:
+                    is_reused = not layer
+                if line.strip() and not line.startswith(_CHATTER):
+                    say(line)
+                    last = last if line.startswith("Step ") else line.strip()
+
+    def keep(self, image: "Image") -> None:
+        """Forget the layers of this image, so that they are not removed."""
+        of_it = " ".join(str(entry["Id"]) for entry in image.history())
+        self._ids = [layer for layer in self._ids if layer not in of_it]
+
+    def remove(self, client: "DockerClient") -> None:
+        """Remove the layers. If the build was cut off, wait until the engine has ended its container."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._ids and time.monotonic() < deadline:
+            if not client.containers.list(all=True, filters={"ancestor": self._ids[-1]}, ignore_removed=True):
+                break
+            time.sleep(0.1)
+        while self._ids:
+            remove_unnamed(client, self._ids.pop())
+
+
+def _shortened(reason: str) -> str:
+    """The engine's message about a failed step, with only the beginning of the step's command.
+
+    >>> _shortened("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
+    "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
+    """
+    return _QUOTED.sub(r"\1\2…\1", reason)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress
 from tsuishi.engines.docker import labels, transfer
-from tsuishi.engines.docker.daemon import Connection, image_or_none, patient
+from tsuishi.engines.docker.daemon import Connection, image_or_none, patient, remove_unnamed
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.docker.layers import remove_unnamed
 from tsuishi.engines.interface import Built, Kept
 from tsuishi.specs.environment import Environment
 

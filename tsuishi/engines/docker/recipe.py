@@ -1,6 +1,5 @@
 """The Dockerfile of an environment, and the build context with its files."""
 
-import re
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,9 +8,6 @@ from pathlib import Path
 from tsuishi.base.files import temporary_folder
 from tsuishi.engines import wheelhouse
 from tsuishi.specs.environment import Environment
-
-# From the first quotation mark to the last of the same kind, because a quoted script may contain quotation marks.
-_QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
 
 
 def dockerfile(template: str, environment: Environment, base: str) -> str:
@@ -24,15 +20,6 @@ def dockerfile(template: str, environment: Environment, base: str) -> str:
     jinja = jinja2.Template(template, undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
     text: str = jinja.render(environment=environment, base=base, pip=wheelhouse.PIP)
     return text
-
-
-def shortened_message(reason: str) -> str:
-    """The engine's message about a failed step, with only the beginning of the step's command.
-
-    >>> shortened_message("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
-    "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
-    """
-    return _QUOTED.sub(r"\1\2…\1", reason)
 
 
 @contextmanager
