@@ -27,7 +27,7 @@ from tsuishi.results.same_machine import differing, makes_another
 from tsuishi.specs.questions import LOOKS
 
 if TYPE_CHECKING:
-    from tsuishi.report.output.folder import Report
+    from tsuishi.report.parts.blocks import Page
 
 # A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
@@ -126,29 +126,29 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
         against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
         sheets = read_table(checkout.images).data_sheets
         given = (session.words, checkout.templates, out, drawings, against, *_history(chain, runs), sheets)
-        made = make_report(runs, checkout.published, *given)
+        index, page = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
-    closing = (*_time_taken(chain), *made.closing, *undrawn)
-    further = _more(session, runs, made.more) if session.task == RUN_SUITE else ()
-    for line in (*closing, f"report: {made.index}", *further):
+    closing = (*_time_taken(chain), *page.closing, *undrawn)
+    further = _more(session, runs, page.more) if session.task == RUN_SUITE else ()
+    for line in (*closing, f"report: {index}", *further):
         session.screen.say(line)
-    _fail_on(chain, options.names("fail_on"), made)
+    _fail_on(chain, options.names("fail_on"), page)
 
 
-def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
+def _fail_on(chain: Chain, wanted: Sequence[str], page: "Page") -> None:
     """Print the matches of the names of --fail-on, and names with nothing to match; the chain gets the exit code."""
     from tsuishi.specs.claims import VERDICTS
 
-    compares = slower_than(wanted) is not None
-    matched = [*made.failing] if compares else []
+    baseline = page.baseline if slower_than(wanted) is not None else None
+    matched = baseline.failing if baseline else []
     matched += [
         f"{verdict.verdict}: {verdict.source} ({verdict.claim}) in {verdict.environments or 'no environment'}"
-        for verdict in made.verdicts
+        for verdict in page.verdicts
         if verdict.verdict in wanted
     ]
-    verdicts = {verdict.verdict for verdict in made.verdicts}
-    unchecked = [f"--fail-on {SLOWER}: {made.unchecked}"] if compares and made.unchecked else []
+    verdicts = {verdict.verdict for verdict in page.verdicts}
+    unchecked = [f"--fail-on {SLOWER}: {baseline.unchecked}"] if baseline and baseline.unchecked else []
     unchecked += [
         f"--fail-on {name}: no claim was tested"
         for name in wanted

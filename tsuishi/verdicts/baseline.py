@@ -22,13 +22,6 @@ from tsuishi.verdicts.family import BASELINE, Decision, Hypothesis, decide, p_va
 Standing = Literal["slower", "not slower", "open"]
 
 
-class Earlier(NamedTuple):
-    """The runs of a baseline, and the ratio of times from which on a case counts as slower."""
-
-    evidence: Evidence
-    threshold: float
-
-
 class CaseQuantity(NamedTuple):
     """What is compared: a case in an environment (by its label in the report), by a quantity."""
 
@@ -64,12 +57,13 @@ class Baseline:
     """Runs and the runs that they are held against, with the environments that both have.
 
     `columns`: the label of each environment of the runs, and its label in the baseline. `unmatched`: the labels without
-    a match, with the realised ids of environments of the same name in the baseline.
+    a match, with the realised ids of environments of the same name in the baseline. `threshold`: the ratio of times
+    from which on a case counts as slower.
     """
 
-    def __init__(self, evidence: Evidence, earlier: Earlier) -> None:
-        self.evidence, self.earlier, self.threshold = evidence, earlier.evidence, earlier.threshold
-        ours, theirs = _environments(evidence), _environments(earlier.evidence)
+    def __init__(self, evidence: Evidence, earlier: Evidence, threshold: float = 1.0) -> None:
+        self.evidence, self.earlier, self.threshold = evidence, earlier, threshold
+        ours, theirs = _environments(evidence), _environments(earlier)
         self.columns: dict[str, str] = {}
         self.unmatched: dict[str, tuple[str, ...]] = {}
         for column, environment in ours.items():

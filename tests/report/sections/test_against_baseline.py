@@ -40,7 +40,7 @@ def session(
 def held(out: Path, runs: list[RunDirectory], earlier: list[RunDirectory], threshold: float = 1.05) -> str:
     """Make a report with a baseline; returns its last line."""
     checkout, against = Checkout(), Against(earlier, threshold)
-    return make_report(runs, checkout.published, WORDS, checkout.templates, out, None, against).closing[-1]
+    return make_report(runs, checkout.published, WORDS, checkout.templates, out, None, against).page.closing[-1]
 
 
 def rows_of(out: Path) -> list[dict[str, str]]:

@@ -15,7 +15,6 @@ from tsuishi.specs.case import BATCH_SIZE
 _MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
 
-_LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
 _PARTS = {
     "forward_s": (mark("forward"), figures.PALETTE[5]),
     "forward_backward_s": (mark("forward and backward"), figures.PALETTE[0]),
@@ -117,14 +116,14 @@ def _remarks(cases: int, drawn: int, shown: int, largest: bool) -> Iterator[str]
 
 def _bar_chart(rows: list[dict[str, Any]], cases: list[str], environments: list[str], quantity: str) -> dict[str, Any]:
     names = [name for name in environments if name in {row["environment"] for row in rows}]
-    colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
+    colours = figures.colours(names, environments)
     axis = {"labelLimit": _LABEL_WIDTH, "ticks": False, "domain": False}
     value = {"title": header(quantity), "scale": {"zero": True}, "axis": {"format": "~g"}}
     encoding = {
         "x": {"field": "value", "type": "quantitative", **value},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": axis},
         "yOffset": {"field": "environment", "type": "nominal", "sort": names},
-        "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": _LEGEND},
+        "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": figures.LEGEND},
     }
     bars = figures.layer({"type": "bar"}, encoding)
     size = {"width": figures.PANEL_WIDTH + 80, "height": {"step": 11}}
@@ -146,7 +145,7 @@ def _parts_chart(
         "x": {"field": "time", "type": "quantitative", **time},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": list(cases), "axis": axis},
         "yOffset": {"field": "part", "type": "nominal", "sort": list(words.values())},
-        "color": {"field": "part", "type": "nominal", "scale": colours, "legend": _LEGEND},
+        "color": {"field": "part", "type": "nominal", "scale": colours, "legend": figures.LEGEND},
     }
     bars = figures.layer({"type": "bar"}, encoding)
     return {

@@ -6,7 +6,7 @@ can distinguish them. Shapes repeat the colours.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import t
@@ -37,6 +37,8 @@ HEAD_AT_START = {**HEAD, "labelAnchor": "start"}
 # A value that others are compared with, 1 for ratios.
 REFERENCE = {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}
 _ZERO = {"type": "rule", "color": "currentColor", "opacity": 0.5}
+# Below a chart: the names of its series.
+LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
 POINT = {"type": "point", "filled": True, "opacity": 1, "size": 55}
 CONFIG: dict[str, Any] = {
     "background": None,
@@ -231,6 +233,11 @@ def _styles(points: Points, environments: list[str], hardware: list[str], whole:
 def shape_of(place: int) -> str:
     """The shape of the environment at this place: environments of the same colour have different shapes."""
     return SHAPES[(place + place // len(PALETTE)) % len(SHAPES)]
+
+
+def colours(names: Sequence[str], environments: list[str]) -> dict[str, list[str]]:
+    """The scale of the colours of series."""
+    return {"domain": [*names], "range": [series_colour(name, environments) for name in names]}
 
 
 def series_colour(name: str, environments: list[str]) -> str:

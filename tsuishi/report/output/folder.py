@@ -8,9 +8,9 @@ import gc
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
@@ -18,7 +18,7 @@ from tsuishi.report.output import csv_files, json_data
 from tsuishi.report.output.junit import junit_xml
 from tsuishi.report.output.typesetting import BASELINE, as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
-from tsuishi.report.parts.blocks import ClaimVerdict, Page
+from tsuishi.report.parts.blocks import Page
 from tsuishi.report.parts.declarations import report_package
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import worded
@@ -29,7 +29,7 @@ from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.data_sheets import DataSheet
 from tsuishi.specs.vocabulary import Vocabulary
-from tsuishi.verdicts.baseline import Earlier, shared_trials
+from tsuishi.verdicts.baseline import Baseline, shared_trials
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence, sources_beside
 
@@ -41,24 +41,14 @@ _MEMBERS = {
 }
 
 
-@dataclass(frozen=True)
-class Report:
-    """A report that was written; see Page for its verdicts and lines.
-
-    `failing`: a line for each case that is slower than its baseline, or lost. `unchecked`: why no case could be slower;
-    else empty.
-    """
+class Report(NamedTuple):
+    """A report that was written: the file of its page, and the page."""
 
     index: Path
-    verdicts: tuple[ClaimVerdict, ...]
-    closing: tuple[str, ...]
-    more: tuple[str, ...]
-    failing: tuple[str, ...] = ()
-    unchecked: str = ""
+    page: Page
 
 
-@dataclass(frozen=True)
-class Against:
+class Against(NamedTuple):
     """The runs of a baseline, and the ratio of times from which on a case counts as slower."""
 
     runs: Sequence[RunDirectory]
@@ -106,15 +96,13 @@ def make_report(
     with given as drawn, _replacing(out) as fresh:
         sources = sources_beside(runs, published, words)
         evidence = Evidence(runs, sources, words, sheets)
-        earlier = _earlier(evidence, Evidence(against.runs, sources, words, sheets), against) if against else None
+        baseline = (
+            _baseline(evidence, Evidence(against.runs, sources, words, sheets), against.threshold) if against else None
+        )
         with worded(evidence.words):
             past = Past(Evidence(history, sources, words, sheets), left_out) if history else None
-            page = _written(fresh, evidence, templates, drawn, (earlier, past))
-    if page.baseline is None:
-        return Report(out / "index.html", page.verdicts, page.closing, page.more)
-    failing = tuple(f"{case.standing}: {case.text}" for case in page.baseline.cases if case.fails)
-    closing = (*page.closing, page.baseline.summary)
-    return Report(out / "index.html", page.verdicts, closing, page.more, failing, page.baseline.unchecked)
+            page = _written(fresh, evidence, templates, drawn, (baseline, past))
+    return Report(out / "index.html", page)
 
 
 def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:
@@ -126,13 +114,13 @@ def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dic
         return decided_answers(evidence, Questions(evidence, answers, explanations), explanations)
 
 
-def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:
-    """The baseline of runs. Raises UserError where both sides have a trial."""
+def _baseline(evidence: Evidence, earlier: Evidence, threshold: float) -> Baseline:
+    """The runs with their baseline. Raises UserError where both sides have a trial."""
     if shared := shared_trials(evidence, earlier):
         raise UserError(
             f"the baseline has {len(shared)} of the trials that are held against it: name other runs as the baseline"
         )
-    return Earlier(earlier, against.threshold)
+    return Baseline(evidence, earlier, threshold)
 
 
 def _written(
@@ -140,7 +128,7 @@ def _written(
     evidence: Evidence,
     templates: Path,
     drawings: Drawings,
-    other: tuple[Earlier | None, Past | None],
+    other: tuple[Baseline | None, Past | None],
 ) -> Page:
     """The page, with all files of its report in an empty folder. other: the baseline and the history of the runs."""
     for name in ("charts", "tables"):

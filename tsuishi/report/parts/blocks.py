@@ -228,6 +228,11 @@ class BaselineOutcome(NamedTuple):
     cases: tuple[BaselineCase, ...]
     unchecked: str = ""
 
+    @property
+    def failing(self) -> list[str]:
+        """A line for each case that is slower, or lost."""
+        return [f"{case.standing}: {case.text}" for case in self.cases if case.fails]
+
 
 class ClaimVerdict(NamedTuple):
     """The verdict on a claim in some environments, which are separated by " / "."""

@@ -35,7 +35,7 @@ from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.past_sessions import Past, history_section
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.verdicts.baseline import Baseline, Earlier
+from tsuishi.verdicts.baseline import Baseline
 from tsuishi.verdicts.evidence import Evidence
 
 _ORIGIN: Declared = (EVERY_AXIS, declarations.SOURCE, declarations.HARDWARE, declarations.QUANTITY)
@@ -63,13 +63,12 @@ def every_table() -> Tables:
 
 
 def make_page(
-    evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None, past: Past | None = None
+    evidence: Evidence, begin: Callable[[Section], None], baseline: Baseline | None = None, past: Past | None = None
 ) -> Page:
     """The page of a report. begin: gets each section before the next section is made.
 
-    earlier: the runs' baseline. past: the user's runs, for a history.
+    baseline: with these runs. past: the user's runs, for a history.
     """
-    baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
     verdicts, every = Verdicts(evidence), cases_of_suites(evidence)
     explanations = Explanations(evidence, every_table(), verdicts.conclusions.answers)
@@ -120,7 +119,7 @@ def make_page(
         sections=shortened_sections(sections),
         tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,
-        closing=tuple(opening.closing()),
+        closing=(*opening.closing(), *([against.summary] if against else [])),
         more=tuple(questions.more()),
         baseline=BaselineOutcome(against.summary, "baseline", against.cases(), against.unchecked) if against else None,
     )

@@ -19,7 +19,7 @@ from tsuishi.report.parts.wording import label, unit_of
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.pairs import cases_by_quantity, known_quantities
 from tsuishi.results.same_machine import differing, facts, is_same
-from tsuishi.verdicts.baseline import Baseline, Earlier
+from tsuishi.verdicts.baseline import Baseline
 from tsuishi.verdicts.evidence import Evidence
 
 TABLES: Tables = {
@@ -65,7 +65,7 @@ def history_section(
 ) -> Section:
     """A chart for each suite, protocol and quantity."""
     past, changes = given.evidence, _changes(evidence, given.evidence)
-    environments = Baseline(evidence, Earlier(past, 1.0)).columns
+    environments = Baseline(evidence, past).columns
     known = known_quantities(past.terms)
     blocks: list[Block] = [Text(_about())]
     rows: list[dict[str, Any]] = []
@@ -195,13 +195,12 @@ def _chart(
         rows.append({**names, "date": point.began_at, "value": point.value / mean, **ends})
         rows[-1]["changed"] = point.session in changes
     drawn = [name for name in environments if name in {row["environment"] for row in rows}]
-    colours = {"domain": drawn, "range": [figures.series_colour(name, environments) for name in drawn]}
-    legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
+    colours = figures.colours(drawn, environments)
     x = {"field": "date", "type": "temporal", "title": t("date (UTC)"), "scale": {"type": "utc", "padding": 12}}
     x["axis"] = {"format": "%Y-%m-%d", "tickCount": 6, "labelOverlap": True}
     scale = {"type": "log", "nice": False, "padding": 10}
     y = {"type": "quantitative", "title": t("over its mean (log scale)"), "scale": scale, "axis": {"format": ".3~f"}}
-    shared = {"x": x, "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": legend}}
+    shared = {"x": x, "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": figures.LEGEND}}
     value = {**shared, "detail": {"field": "case", "type": "nominal"}, "y": {**y, "field": "value"}}
     spread = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     layers = [

@@ -121,9 +121,8 @@ def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Cha
 
 def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[str, Any]:
     names = [name for name in environments if name in {row["environment"] for row in rows}]
-    colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
+    colours = figures.colours(names, environments)
     shapes = {"domain": names, "range": [figures.shape_of(environments.index(name)) for name in names]}
-    legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
     scale = {"type": "log", "nice": False, "padding": 14}
     x = {"type": "quantitative", "scale": scale, "title": t("times as fast (log scale)"), "axis": {"format": "~g"}}
     series = {"field": "environment", "type": "nominal"}
@@ -131,11 +130,11 @@ def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[s
     encoding = {
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
         "yOffset": {**series, "sort": names},
-        "color": {**series, "scale": colours, "legend": legend},
+        "color": {**series, "scale": colours, "legend": figures.LEGEND},
     }
     layers = [
         figures.once(figures.REFERENCE, {"x": {"datum": 1}}),
-        *with_spread("x", "value", x, encoding, {**series, "scale": shapes, "legend": legend}),
+        *with_spread("x", "value", x, encoding, {**series, "scale": shapes, "legend": figures.LEGEND}),
     ]
     return {**figures.data_of(rows), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
 

@@ -213,9 +213,8 @@ def _chart_of(suite_cases: SuiteCases, results: list[Scaling], telling: set[str]
 def _efficiency_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[str, Any]:
     """Efficiency against the batch size: a series has its colour, a case its shape."""
     names, cases, panels = (list(dict.fromkeys(row[name] for row in rows)) for name in ("series", "case", "kind"))
-    below = {"title": None, "orient": "bottom", "labelLimit": 0}
-    plain = {**below, "symbolFillColor": "currentColor", "symbolStrokeColor": "currentColor", "columns": 1}
-    colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
+    plain = {**figures.LEGEND, "symbolFillColor": "currentColor", "symbolStrokeColor": "currentColor", "columns": 1}
+    colours = figures.colours(names, environments)
     shapes = {"domain": cases, "range": [figures.SHAPES[index % len(figures.SHAPES)] for index in range(len(cases))]}
     of_size = {
         "title": vocabulary_in_use().axis(BATCH_SIZE).drawn_as,
@@ -225,7 +224,7 @@ def _efficiency_chart(rows: list[dict[str, Any]], environments: list[str]) -> di
     encoding = {
         "x": {"field": "batch_size", "type": "quantitative", **of_size},
         "y": {"field": "efficiency", "type": "quantitative", "title": t("efficiency"), "scale": {"zero": True}},
-        "color": {"field": "series", "type": "nominal", "scale": colours, "legend": {**below, "columns": 2}},
+        "color": {"field": "series", "type": "nominal", "scale": colours, "legend": figures.LEGEND},
     }
     dash = {"condition": {"test": "datum.published", "value": [6, 3]}, "value": [1, 0]}
     detail = {"detail": {"field": "case", "type": "nominal"}, "strokeDash": dash}
