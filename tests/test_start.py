@@ -38,7 +38,7 @@ def press():
     os.kill(os.getpid(), signal.SIGINT)
 
 @partial(command_line.task, rows=[])
-def late(ctx):
+def late(chain):
     press()
 
 if "early" in sys.argv:

@@ -93,8 +93,10 @@ def test_no_place_of_the_screen_lets_it_through(*, terminal: bool) -> None:
 def test_warnings_logs_and_tracebacks_of_a_task_are_visible(tmp_path: Path) -> None:
     (tmp_path / "invoke.yaml").write_text("tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\n")
     (tmp_path / "tasks.py").write_text(
-        "import logging, warnings\nfrom invoke import task\n\n@task\ndef build(ctx):\n"
-        f"    warnings.warn({EVIL!r})\n    logging.warning({EVIL!r})\n    raise ValueError({EVIL!r})\n"
+        "import logging, warnings\nfrom tsuishi.commands.command_line import collected, task\n\n"
+        "@task\ndef build(chain):\n"
+        f"    warnings.warn({EVIL!r})\n    logging.warning({EVIL!r})\n    raise ValueError({EVIL!r})\n\n"
+        "namespace = collected(globals())\n"
     )
     command, environ = [sys.executable, "-m", "invoke", "build"], {**os.environ, "PYTHONPATH": str(Checkout().root)}
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, check=False)

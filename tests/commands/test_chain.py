@@ -34,22 +34,22 @@ def say(name, chain):
     print(name, chain.tasks, sorted(chain.options.given.items()), chain.run_id, flush=True)
 
 @task
-def build(ctx):
-    say("build", ctx.chain)
-    if not ctx.chain.options.has("locked_only", default=True):
+def build(chain):
+    say("build", chain)
+    if not chain.options.has("locked_only", default=True):
         print("locks first")
-    if ctx.chain.options.has("broken"):
+    if chain.options.has("broken"):
         raise BuildError("torch is 1.2, promised 1.1")
-    if ctx.chain.options.has("stopped"):
+    if chain.options.has("stopped"):
         raise KeyboardInterrupt
 
 @task
-def run_suite(ctx):
-    given = ctx.chain.options
-    say("run-suite", ctx.chain)
-    ctx.chain.run_id = "the-run"
+def run_suite(chain):
+    given = chain.options
+    say("run-suite", chain)
+    chain.run_id = "the-run"
     if given.has("fails"):
-        ctx.chain.end_with(3)
+        chain.end_with(3)
     if given.has("interrupted"):
         raise KeyboardInterrupt
     if given.has("terminated"):
@@ -58,21 +58,21 @@ def run_suite(ctx):
         raise KeyError("a bug")
 
 @task
-def report(ctx):
-    say("report", ctx.chain)
+def report(chain):
+    say("report", chain)
 
 @task
-def lock(ctx):
-    say("lock", ctx.chain)
+def lock(chain):
+    say("lock", chain)
 
 @task
-def open_run(ctx):
-    say("open-run", ctx.chain)
+def open_run(chain):
+    say("open-run", chain)
 
 @task
-def settings(ctx):
+def settings(chain):
     from tsuishi.base.settings import read_settings
-    found = read_settings(dict(ctx.config.tsuishi), ctx.chain.variables, {})
+    found = read_settings(chain.configured, chain.variables, {})
     print(found.indexes, found.telemetry_interval, found.engine)
 
 namespace = command_line.collected(globals())
@@ -98,7 +98,7 @@ def with_task(folder: Path, name: str, body: str) -> None:
     """Add a task of another name; `stop` in its body is Ctrl-C."""
     head, tail = (folder / "tasks.py").read_text().split("namespace =")
     stop = "from tsuishi.commands.run_suite import measured_run\n\ndef stop():\n    raise KeyboardInterrupt\n"
-    (folder / "tasks.py").write_text(f"{head}{stop}\n@task\ndef {name}(ctx):\n    {body}\n\nnamespace ={tail}")
+    (folder / "tasks.py").write_text(f"{head}{stop}\n@task\ndef {name}(chain):\n    {body}\n\nnamespace ={tail}")
 
 
 def test_options_given_to_any_task_hold_for_the_whole_chain(folder: Path) -> None:
@@ -281,7 +281,7 @@ def test_ctrl_c_and_sigterm_end_the_chain_with_130(folder: Path, option: str) ->
 
 
 def test_a_run_that_another_task_makes_goes_on_with_run_suite(folder: Path) -> None:
-    with_task(folder, "run_again", "measured_run(ctx.chain, stop)")
+    with_task(folder, "run_again", "measured_run(chain, stop)")
     result = invoke(folder, "run-again")
     assert (result.returncode, result.stderr) == (130, "interrupted; `invoke run-suite --resume latest` goes on\n")
 

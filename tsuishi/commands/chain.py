@@ -1,9 +1,9 @@
 """The tasks of a call of Invoke, `invoke build run-suite report`, as a chain.
 
-Invoke runs each task of a call by itself. The executor here (named in invoke.yaml) gives all tasks the same `Chain`, as
-`ctx.chain`: the context of every task has our own class, which is Invoke's way to do so. Options given to a task hold
-for all tasks (see command_line.py). A user's mistake is printed as a single line. A failed trial (or a claim
-that --fail-on names) becomes the exit code only after the later tasks have run: the report is always written.
+Invoke runs each task of a call by itself. The executor here (named in invoke.yaml) gives all tasks the same `Chain`.
+Options given to a task hold for all tasks (see command_line.py). A user's mistake is printed as a single line. A failed
+trial (or a claim that --fail-on names) becomes the exit code only after the later tasks have run: the report is always
+written.
 """
 
 import gc
@@ -17,11 +17,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from invoke.config import Config
-from invoke.context import Context
 from invoke.exceptions import Exit
 from invoke.executor import Executor
-from invoke.parser.parser import ParseResult
 from invoke.tasks import Call
 
 from tsuishi.base import home
@@ -93,28 +90,6 @@ class Chain:
         self.exit_code = max(self.exit_code, code)
 
 
-class ChainContext(Context):
-    """The context of a task: Invoke's context, and the chain that the task is part of."""
-
-    chain: Chain
-
-    def __init__(self, config: Config, remainder: str, chain: Chain) -> None:
-        super().__init__(config, remainder)
-        self._set(chain=chain)  # an attribute, not a key of the configuration
-
-
-class ChainCall(Call):
-    """The call of a task in a chain."""
-
-    def __init__(self, chain: Chain, **call: Any) -> None:
-        super().__init__(**call)
-        self.chain = chain
-
-    def make_context(self, config: Config, core_parse_result: ParseResult) -> ChainContext:
-        """The context of the task."""
-        return ChainContext(config, core_parse_result.remainder, self.chain)
-
-
 class ChainExecutor(Executor):
     """Invoke's executor, with the same chain for all tasks of a call."""
 
@@ -158,8 +133,8 @@ class ChainExecutor(Executor):
         return results
 
     def expand_calls(self, calls: list[Call]) -> list[Call]:
-        """The calls, each with the chain."""
-        return [call.clone(into=ChainCall, with_={"chain": self._chain}) for call in super().expand_calls(calls)]
+        """The calls, each with the chain in place of its options, which the chain has."""
+        return [call.clone(with_={"kwargs": {"chain": self._chain}}) for call in super().expand_calls(calls)]
 
 
 def _hear_signals() -> None:

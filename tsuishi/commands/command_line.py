@@ -33,7 +33,7 @@ from tsuishi.base.printable import answering, line, open_standard_streams
 from tsuishi.base.typed import as_typed
 
 if TYPE_CHECKING:
-    from tsuishi.commands.chain import ChainContext
+    from tsuishi.commands.chain import Chain
 
 _UNKNOWN = re.compile(r"No idea what (['\"])(.*)\1 is!")
 _NO_VALUE = re.compile(r"Flag <\w*Argument: ([\w-]+).* needed value")
@@ -83,9 +83,9 @@ class OptionArgument(Argument):
 
 
 class OptionTask(Task[Any]):
-    """A task with the options that rows give it. Its body takes the context, whose chain has the values."""
+    """A task with the options that rows give it. Its body takes the chain, which has their values."""
 
-    def __init__(self, body: Callable[["ChainContext"], None], rows: Sequence[Option]) -> None:
+    def __init__(self, body: Callable[["Chain"], None], rows: Sequence[Option]) -> None:
         super().__init__(body, name=translate_underscores(body.__name__), positional=())
         self.rows = options_of((self.name,), rows)
         self._chained = options_of(MAIN_JOB, rows) if self.name in MAIN_JOB else []
@@ -96,13 +96,13 @@ class OptionTask(Task[Any]):
         return [OptionArgument(row) for row in rows.values()]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for instead in extras.given("core_tasks", self.body.__name__):
-            if instead(args[0].chain):
-                return None
-        return super().__call__(*args)  # the options are in the chain
+        """Run the task on its chain, unless an extra does all of it."""
+        chain = kwargs["chain"]
+        if not any(instead(chain) for instead in extras.given("core_tasks", self.body.__name__)):
+            self.body(chain)
 
 
-def task(body: Callable[["ChainContext"], None], rows: Sequence[Option] = OPTIONS) -> OptionTask:
+def task(body: Callable[["Chain"], None], rows: Sequence[Option] = OPTIONS) -> OptionTask:
     """The task of Invoke that a function is: its name, its docstring, and its options from the table."""
     return OptionTask(body, rows)
 
@@ -158,7 +158,6 @@ class _CommandLine:
 
     def __init__(self, tasks: Collection, words: Sequence[str]) -> None:
         self._tasks = {context.name or "": context for context in tasks.to_contexts()}
-        self._own = {name: {*_flags(tasks[name].rows)} for name in self._tasks}
         self._rows = {name: {row.name: row for row in tasks[name].rows} for name in self._tasks}
         self._words = words
 
@@ -200,14 +199,14 @@ class _CommandLine:
             return self._unknown_option(token, context)
         if context is not None and (twice := _given_again(token, context, self._words)):
             return twice
-        if context is not None and Path(token).exists() and "--archive" in self._own[context.name or ""]:
+        if context is not None and Path(token).exists() and "archive" in self._rows[context.name or ""]:
             return UserError(f"`{context.name}` takes a file as --archive {token}")
         return unknown("task", token, self._tasks)
 
     def _unknown_option(self, token: str, context: ParserContext | None) -> UserError:
         """The error for an option that the task before it does not have: where it belongs, or the nearest option."""
         task = context.name if context is not None else None
-        owners = [name for name, flags in self._own.items() if token in flags]
+        owners = [name for name, rows in self._rows.items() if token in _flags(rows.values())]
         if owners:
             wrong = f"is no option of `{task}`" if task else "stands before the first task"
             return UserError(f"{token} {wrong}: write it behind {_either(owners)}")

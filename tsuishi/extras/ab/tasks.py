@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from tsuishi.commands.command_line import task
 
 if TYPE_CHECKING:
-    from tsuishi.commands.chain import ChainContext
+    from tsuishi.commands.chain import Chain
 
 
 @task
-def ab(ctx: "ChainContext") -> None:
+def ab(chain: "Chain") -> None:
     """Run two versions of a program in turns until each number is decided: invoke ab main HEAD -- python bench.py
 
     Every trial is a fresh process. Exit code 0: no number is slower than the limit; 4: one is, or is missing; 5: one is
@@ -17,4 +17,4 @@ def ab(ctx: "ChainContext") -> None:
     """
     from tsuishi.extras.ab import two_versions
 
-    two_versions.compare(ctx.chain)
+    two_versions.compare(chain)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from tsuishi.commands.command_line import task
 
 if TYPE_CHECKING:
-    from tsuishi.commands.chain import ChainContext
+    from tsuishi.commands.chain import Chain
 
 
 @task
-def explain(ctx: "ChainContext") -> None:
+def explain(chain: "Chain") -> None:
     """Measure what each setting adds between a printed number and yours, and how they work together.
 
     Both ends and combinations between them are measured here, in random order within rounds: all of up to four
@@ -20,10 +20,10 @@ def explain(ctx: "ChainContext") -> None:
     """
     from tsuishi.extras.explain import beside_report, explaining, two_runs
 
-    beside = Path(ctx.chain.options.text("beside"))
-    if ctx.chain.options.has("beside") and (beside / "report.json").is_file():
-        beside_report.explain_report(ctx.chain, beside)
-    elif ctx.chain.options.has("beside"):
-        two_runs.explain_runs(ctx.chain)
+    beside = Path(chain.options.text("beside"))
+    if chain.options.has("beside") and (beside / "report.json").is_file():
+        beside_report.explain_report(chain, beside)
+    elif chain.options.has("beside"):
+        two_runs.explain_runs(chain)
     else:
-        explaining.explain(ctx.chain)
+        explaining.explain(chain)
