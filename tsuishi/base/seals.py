@@ -24,7 +24,7 @@ def seal(content: bytes, purpose: str) -> str:
     return _code(content, purpose).hex()
 
 
-def is_ours(content: bytes | memoryview, purpose: str, seal: str) -> bool:
+def is_ours(content: bytes, purpose: str, seal: str) -> bool:
     """Whether this user sealed this content for this purpose. Raises UserError as `seal` does."""
     return hmac.compare_digest(_code(content, purpose).hex().encode(), seal.encode(errors="replace"))
 
@@ -34,16 +34,8 @@ def read(path: Path, purpose: str, most: int = files.MOST_BYTES) -> bytes | None
 
     most: the most bytes of a file that is read. Raises UserError where the file cannot be read, and as `seal` does.
     """
-    content = view(path, purpose, most)
-    return None if content is None else bytes(content)
-
-
-def view(path: Path, purpose: str, most: int = files.MOST_BYTES) -> memoryview | None:
-    """As `read`, without a copy of the content: a view of the whole file, which is the view's `obj`."""
-    whole = files.read_bytes(path, most)
-    begin = whole.find(b"\n") + 1
-    content = memoryview(whole)[begin:]
-    return content if begin and is_ours(content, purpose, whole[: begin - 1].decode(errors="replace")) else None
+    seal, line_end, content = files.read_bytes(path, most).partition(b"\n")
+    return content if line_end and is_ours(content, purpose, seal.decode(errors="replace")) else None
 
 
 def write(path: Path, content: bytes, purpose: str) -> None:
@@ -51,7 +43,7 @@ def write(path: Path, content: bytes, purpose: str) -> None:
     files.write_bytes(path, f"{seal(content, purpose)}\n".encode() + content)
 
 
-def _code(content: bytes | memoryview, purpose: str) -> bytes:
+def _code(content: bytes, purpose: str) -> bytes:
     code = hmac.new(_key(), purpose.encode() + b"\0", "sha256")
     code.update(content)
     return code.digest()

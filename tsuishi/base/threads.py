@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import IO, TypeVar
 
@@ -41,12 +41,10 @@ class _Halt:
         with self._lock:
             self._ways.append(close)
         try:
-            try:
-                self.check()
-            except Halted:  # `halt` was called before it knew this way
+            if self._halted.is_set():  # `halt` was called before it knew this way
                 with suppress(Exception):
                     close()
-                raise
+            self.check()
             yield
         finally:
             with self._lock:
@@ -69,14 +67,12 @@ def check() -> None:
     _current.get().check()
 
 
-@contextmanager
-def closing(close: Callable[[], object]) -> Iterator[None]:
+def closing(close: Callable[[], object]) -> AbstractContextManager[None]:
     """Inside the block, another thread may call `close` to end the waiting of this thread. The call may come too late.
 
     Calls `close` and raises Halted where the work of this thread is not needed any more.
     """
-    with _current.get().closing(close):
-        yield
+    return _current.get().closing(close)
 
 
 def pieces_until_halted(file: IO[bytes]) -> Iterator[bytes]:

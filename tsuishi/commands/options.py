@@ -38,9 +38,9 @@ class Options:
         """Whether an option is given, and neither empty nor "no". default: of an option that is not given."""
         return bool(self.given.get(name, default))
 
-    def text(self, name: str, default: str = "") -> str:
-        """The given value of an option."""
-        return str(self.given.get(name) or default)
+    def text(self, name: str) -> str:
+        """The given value of an option; empty without it."""
+        return str(self.given.get(name) or "")
 
     def names(self, name: str) -> tuple[str, ...]:
         """The names in a list with commas, each once."""
