@@ -1,16 +1,8 @@
-"""Processes: a started workload as its listener sees it, and the worker processes of tsuishi itself.
+"""A started workload as its listener sees it."""
 
-A worker is a module of tsuishi that does a part of the work while the process that started it goes on.
-"""
-
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol
-
-_ROOT = Path(__file__).parents[2]
+from typing import Literal, Protocol
 
 Stream = Literal["stdout", "stderr"]
 
@@ -37,12 +29,3 @@ class Process(Protocol):
 
     def wait(self) -> Ended:
         """How it ended, once `output` is exhausted; cleans up after it."""
-
-
-def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[Any]":
-    """Start a module as a program, with the options of Popen.
-
-    Ctrl-C does not reach workers: the process that started them ends them. They stay in its session, because a session
-    of their own would get a full share of the processors at any nice value (sched(7), autogroup).
-    """
-    return subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=_ROOT, process_group=0, **options)

@@ -18,13 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsuishi.base import processes, seals
+from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import ENGLISH, active
 
 if TYPE_CHECKING:
     from tsuishi.report.parts.blocks import Section
 
+_ROOT = Path(__file__).parents[3]
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
 # The script, where ./invoke has made it with the virtual environment.
 MADE = Path(sys.prefix) / "vega.js"
@@ -110,9 +111,18 @@ class Renderer:
 
     def _started(self) -> "subprocess.Popen[str]":
         if self._process is None:
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            pipes |= {"stderr": self._complaints, "encoding": "utf-8"}
-            self._process = processes.start("tsuishi.report.output.vega_process", env=self._environ, **pipes)
+            # Ctrl-C does not reach it: this process ends it. It stays in this session, because a session of its own
+            # would get a full share of the processors at any nice value (sched(7), autogroup).
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tsuishi.report.output.vega_process"],
+                cwd=_ROOT,
+                env=self._environ,
+                process_group=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._complaints,
+                encoding="utf-8",
+            )
         return self._process
 
     def begin(self, make: Callable[..., str], *arguments: Any, **asked: str) -> "Future[str]":
