@@ -23,7 +23,7 @@ MOST_ROOMS = 20
 SOME = pytest.mark.skipif(not extras.names(), reason="there is no extra")
 MOST_ARROWS = 92
 # The only names that functions of several modules may have, as `manifest.read` and `toml.read`.
-SHARED_VERBS = {"check", "fetch", "load", "main", "read", "remove", "show"}
+SHARED_VERBS = {"fetch", "load", "main", "read", "remove", "show"}
 
 
 def doubled(names: list[str]) -> list[str]:

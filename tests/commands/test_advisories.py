@@ -14,7 +14,7 @@ import pytest
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.commands import advisories
+from tsuishi.commands.development import ADVISORIES, AcknowledgedFile, check_advisories
 
 TODAY = date(2026, 11, 24)
 ADVISORY = {
@@ -67,7 +67,7 @@ def service() -> Iterator[str]:
 def root(tmp_path: Path) -> Path:
     """The locks of this checkout, without anything acknowledged."""
     shutil.copy(Checkout().root / "requirements-test.lock", tmp_path)
-    (tmp_path / advisories.FILE).write_text("")
+    (tmp_path / ADVISORIES).write_text("")
     return tmp_path
 
 
@@ -80,7 +80,7 @@ def acknowledge(root: Path, **changed: str) -> None:
         **changed,
     }
     lines = "".join(f"{key} = {value}\n" for key, value in entry.items())
-    (root / advisories.FILE).write_text(f"[[acknowledged]]\n{lines}")
+    (root / ADVISORIES).write_text(f"[[acknowledged]]\n{lines}")
 
 
 @pytest.mark.long
@@ -88,7 +88,7 @@ def test_every_package_of_the_lock_is_asked_about_and_an_advisory_fails(
     root: Path, service: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Osv.asked.clear()
-    assert not advisories.check(root, TODAY, service)
+    assert not check_advisories(root, TODAY, service)
     printed = capfd.readouterr().out
     assert all(said in printed for said in (NAMED, "GHSA-0000-0000-0001", "a template escapes"))
     pins = [line for line in (root / "requirements-test.lock").read_text().splitlines() if line[:1].isalnum()]
@@ -102,9 +102,9 @@ def test_what_is_acknowledged_does_not_fail_until_its_day(
     id: str, root: Path, service: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     acknowledge(root, id=f'"{id}"')
-    assert advisories.check(root, TODAY, service)
+    assert check_advisories(root, TODAY, service)
     assert "a template escapes" not in capfd.readouterr().out
-    assert not advisories.check(root, date(2027, 1, 1), service)
+    assert not check_advisories(root, date(2027, 1, 1), service)
     assert "a template escapes" in capfd.readouterr().out
 
 
@@ -113,7 +113,7 @@ def test_an_entry_that_no_advisory_has_any_more_is_named(
     root: Path, service: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     acknowledge(root, id='"CVE-2026-0002"')
-    assert not advisories.check(root, TODAY, service)
+    assert not check_advisories(root, TODAY, service)
     assert "CVE-2026-0002" in capfd.readouterr().err
 
 
@@ -121,7 +121,7 @@ def test_an_entry_that_no_advisory_has_any_more_is_named(
 def test_where_nobody_answers_that_is_said_and_passes_for_nothing(
     root: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert not advisories.check(root, TODAY, "http://127.0.0.1:9")
+    assert not check_advisories(root, TODAY, "http://127.0.0.1:9")
     assert "Connection refused" in capfd.readouterr().err
 
 
@@ -129,8 +129,8 @@ def test_where_nobody_answers_that_is_said_and_passes_for_nothing(
 def test_a_wrong_entry_is_refused(root: Path, changed: dict[str, str]) -> None:
     acknowledge(root, **changed)
     with pytest.raises(UserError, match=r"advisories\.toml: .*key 'acknowledged"):
-        advisories.check(root, TODAY, "http://127.0.0.1:9")
+        check_advisories(root, TODAY, "http://127.0.0.1:9")
 
 
 def test_the_file_of_this_checkout_is_read() -> None:
-    toml.load(Checkout().root / advisories.FILE, advisories.AcknowledgedFile)
+    toml.load(Checkout().root / ADVISORIES, AcknowledgedFile)

@@ -1,28 +1,31 @@
-"""Checks of tsuishi itself: `invoke lint` and `invoke test`."""
+"""Checks of tsuishi itself: `invoke lint`, `invoke advisories` and `invoke test`."""
 
 import filecmp
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
 from tsuishi import extras
-from tsuishi.base import budget
+from tsuishi.base import budget, toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.commands import advisories
 from tsuishi.specs.environment import check_framework, known_environments, read_environment, read_environments
+from tsuishi.specs.lock import logical_lines
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.vocabulary import vocabulary
 
 # Any complaint counts. Exceptions stand in the template, with reasons.
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
+# It holds the packages of requirements.lock, too.
 _TEST_LOCK = "requirements-test.lock"
+ADVISORIES = "advisories.toml"
 # The tests that need nothing but Python, and make a single real run.
 ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus and not runs"
 # The folders whose tests run with `--all` only.
@@ -30,6 +33,21 @@ _ELSEWHERE = ("extras", "benchmarks", "engine", "browser")
 
 # Beside the workloads, what extras have any Python from 3.6 on run.
 _LAUNCHERS = [str(path) for path in extras.files("launcher.py")]
+
+
+class Acknowledged(toml.Spec):
+    """An acknowledged advisory: until a day it is no reason to stop."""
+
+    id: str
+    package: str
+    reason: str
+    until: date
+
+
+class AcknowledgedFile(toml.Spec):
+    """advisories.toml."""
+
+    acknowledged: tuple[Acknowledged, ...] = ()
 
 
 def lint(variables: Mapping[str, str]) -> None:
@@ -56,8 +74,38 @@ def ask_advisories(variables: Mapping[str, str]) -> None:
     """Print the advisories on the packages of tsuishi. Raises UserError for a new advisory, and without an answer."""
     root = Checkout().root
     _install_test_tools(root, variables)  # uv is one of them
-    if not advisories.check(root, date.today()):
+    if not check_advisories(root, date.today()):
         raise UserError("advisories: see above")
+
+
+def check_advisories(root: Path, today: date, service: str = "") -> bool:
+    """Print the advisories on the packages of a checkout's locks. True: uv has an answer, and all are acknowledged.
+
+    The packages of environments are not asked about: an environment of 2019 holds what 2019 had, behind walls
+    (docs/security.md).
+
+    service: the address of a service like OSV; OSV without it. Raises UserError where advisories.toml is wrong.
+    """
+    known = toml.load(root / ADVISORIES, AcknowledgedFile).acknowledged
+    lines = logical_lines(toml.read_text(root / _TEST_LOCK, "the lock "))
+    pins = [line.partition(" --hash=")[0].strip() for _, line in lines]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "pyproject.toml").write_text(_audited_project(pins), "utf-8")
+        uv = str(Path(sys.executable).parent / "uv")
+        command = [uv, "audit", "--project", folder, "--preview-features=audit-command"]
+        command += [f"--service-url={service}"] if service else []
+        command += [f"--ignore={entry.id}" for entry in known if entry.until > today]
+        return subprocess.run(command, check=False, cwd=folder).returncode == 0
+
+
+def _audited_project(pins: Sequence[str]) -> str:
+    """A project of exactly these packages: an override counts more than the packages' own requirements."""
+    python = f"=={sys.version_info.major}.{sys.version_info.minor}.*"
+    listed = json.dumps(list(pins))
+    return (
+        f'[project]\nname = "audited"\nversion = "0"\nrequires-python = "{python}"\ndependencies = {listed}\n'
+        f"[tool.uv]\noverride-dependencies = {listed}\n"
+    )
 
 
 def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
