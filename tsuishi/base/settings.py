@@ -6,7 +6,7 @@ Invoke ignores variables it does not know and reads `=false` as true, so names a
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -132,6 +132,15 @@ else:
 # The executor of a cluster, for messages.
 _EXECUTORS = get_args(Settings.model_fields["executor"].annotation)
 CLUSTER = " or ".join(name for name in _EXECUTORS if name not in get_args(CoreExecutor)) or "<an absent executor>"
+
+
+def of_executor(table: str, settings: Settings) -> Callable[..., Any]:
+    """What a table of the extras' executors.py has for the executor of the settings. Raises UserError without it."""
+    for made in extras.given("executors", table):
+        if settings.executor in made:
+            found: Callable[..., Any] = made[settings.executor]
+            return found
+    raise UserError(f"no executor {settings.executor}: tsuishi/extras/ has none of that name in {table}")
 
 
 def read_settings(

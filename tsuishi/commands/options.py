@@ -17,7 +17,6 @@ from tsuishi.base.language import languages
 from tsuishi.base.option_table import Option, names_in, options_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import CLUSTER, Settings, read_settings
-from tsuishi.commands.executors import nodes_of
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -98,7 +97,6 @@ def open_session(
         clock=clock,
         with_report=with_report,
         decided=partial(_decided, checkout),
-        nodes_of=nodes_of,
     )
 
 

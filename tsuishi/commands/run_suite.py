@@ -6,12 +6,11 @@ from functools import partial
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.executors import executor_of
 from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
-from tsuishi.run.executor import RunStopped
+from tsuishi.run.executor import RunStopped, executor_of
 from tsuishi.run.resume import resume
 
 
@@ -44,6 +43,6 @@ def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirect
 
 def _measured(chain: Chain) -> RunDirectory:
     if name := chain.options.text("resume"):
-        return resume(chain.session, name, executor_of)
+        return resume(chain.session, name)
     executor = executor_of(chain.session.settings)
     return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)

@@ -15,7 +15,7 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
-from tsuishi.base.settings import Settings
+from tsuishi.base.settings import Settings, of_executor
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import Gpu, Nvml
@@ -78,8 +78,6 @@ class Session:
     decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
     # Gives the suite whose cases all need one more look, by the trials that a run has so far; empty: no suite does.
     open_suite: Callable[[Path], str] = lambda run: ""
-    # Gives the nodes of a cluster on which the settings have trials run; None: they run on this machine.
-    nodes_of: Callable[[Settings], Nodes | None] = lambda settings: None
 
     @property
     def words(self) -> Vocabulary:
@@ -108,8 +106,11 @@ class Session:
 
     @cached_property
     def nodes(self) -> Nodes | None:
-        """The nodes of a cluster on which trials run; None: they run on this machine."""
-        return self.nodes_of(self.settings)
+        """The nodes of the executor that the settings name; None: trials run on this machine."""
+        if self.settings.runs_here:
+            return None
+        nodes: Nodes = of_executor("NODES", self.settings)(self.settings)
+        return nodes
 
     @cached_property
     def nvml(self) -> Nvml:

@@ -8,7 +8,7 @@ from typing import Protocol
 from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.base.screen import Say
-from tsuishi.base.settings import CLUSTER
+from tsuishi.base.settings import CLUSTER, Settings, of_executor
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.gpus import Gpu
@@ -117,6 +117,14 @@ class Local:
 
 
 LOCAL = Local()
+
+
+def executor_of(settings: Settings) -> Executor:
+    """The executor that the settings name. Raises UserError for an unknown name."""
+    if settings.runs_here:
+        return LOCAL
+    executor: Executor = of_executor("EXECUTORS", settings)()
+    return executor
 
 
 def await_gpus(session: Session, gpus: Collection[Gpu], say: Say) -> None:

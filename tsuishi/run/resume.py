@@ -4,7 +4,7 @@ Its plan is made again from the suites and environments of this machine. A trial
 trials that these files make, and is compared with the chosen trial. So a received run.json cannot run anything else.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from tsuishi.results.assurance import refuse_alterations, shortened
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, known_runs, open_to_resume
 from tsuishi.results.run_record import RunRecord
-from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.executor import executor_of
 from tsuishi.run.ledger import options_given
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.environment import Accelerator, Environment, select_environments
@@ -40,19 +40,17 @@ from tsuishi.specs.trial_spec import Trial
 _ON_GPUS = Choice(accelerator="cuda")
 
 
-def resume(
-    session: Session, name: str = "", executor_of: Callable[[Settings], Executor] = lambda settings: LOCAL
-) -> RunDirectory:
+def resume(session: Session, name: str = "") -> RunDirectory:
     """Resume an earlier run (without a name, the latest) in the same environments.
 
     Without a time, the planned trials are finished; within a time, the run is deepened: more trials for open questions,
     then more questions. Trials that a report excludes are measured again, as failed trials are. Engine, GPUs and
-    executor are the run's own, unless given now; `executor_of` makes the executor. Raises UserError where the run is
-    somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
+    executor are the run's own, unless given now. Raises UserError where the run is somebody else's or is being
+    measured, this machine's suites do not make its trials, or an environment has changed.
     """
     run = open_to_resume(session.settings.results, name, session.task)
     with run.alone():  # from the first look for trials that are left
-        _go_on(session, run, executor_of)
+        _go_on(session, run)
     return run
 
 
@@ -90,7 +88,7 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
     return session_of_plan(session, run.path, recorded, own)
 
 
-def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], Executor]) -> None:
+def _go_on(given: Session, run: RunDirectory) -> None:
     recorded = own_run(run)
     session = resumed_session(given, run, recorded)
     executor = executor_of(session.settings)

@@ -55,7 +55,7 @@ def test_time_on_a_cluster_counts_from_the_first_job_and_more_of_it_deepens_the_
     assert "the first job began after" in said
     assert_whole(run)
     open_before = run.run().more
-    deeper = resume(limited(tmp_path, 60.0), run.id, lambda settings: OnSlurm())
+    deeper = resume(limited(tmp_path, 60.0), run.id)
     after = trials(deeper)
     assert len(deeper.run().sessions) == 1 + (after != first), "a session that measured nothing is none"
     if open_before:

@@ -27,7 +27,6 @@ from tests.extras.cluster.slurm_cluster import NODES, SlurmCluster
 from tests.run.test_runner import session
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
-from tsuishi.commands.executors import nodes_of
 from tsuishi.commands.listing import run_row
 from tsuishi.extras.cluster import arrays
 from tsuishi.extras.cluster.on_slurm import OnSlurm
@@ -45,8 +44,7 @@ Rows = list[tuple[str, int, str, str]]
 
 
 def on_slurm(root: Path, **settings: Any) -> Session:
-    given = session(root, **{"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0, **settings})
-    return replace(given, nodes_of=nodes_of)
+    return session(root, **{"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0, **settings})
 
 
 def records(run: RunDirectory) -> dict[str, TrialRecord]:
@@ -226,7 +224,7 @@ def test_a_submitting_process_that_is_killed_loses_nothing_and_its_run_goes_on(
     with pytest.raises(UserError, match=r"trials of run .* are with Slurm: go on with --executor slurm"):
         resume(session(tmp_path, executor="local"))
     time.sleep(4)  # some end while nobody looks
-    resumed = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    resumed = resume(on_slurm(tmp_path))
     assert [row[:3] for row in rows(resumed)] == [
         ("garbage", 1, "ok"),
         ("ok", 1, "ok"),
@@ -241,7 +239,7 @@ def test_jobs_that_slurm_forgot_are_rows_where_they_had_begun_and_all_their_tria
 ) -> None:
     killed_while_it_submits(tmp_path, "short_sleep", "silent_for_long", "ok")
     own_cluster.forget_jobs()
-    run = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    run = resume(on_slurm(tmp_path))
     after = rows(run)
     lost = [row for row in after if row[2] == "interrupted"]
     assert {row[3] for row in lost} == {"its job is gone, and Slurm does not know any more how it ended"}
@@ -260,7 +258,7 @@ def test_what_squeue_forgot_the_accounts_know(tmp_path: Path, accounting_cluster
     )
     slurm.command("scancel", f"--user={os.geteuid()}")
     wait_for(lambda: not slurm.command("squeue", "--noheader", "--states=all"), 60)
-    resumed = resume(on_slurm(tmp_path), run.id, lambda settings: OnSlurm())
+    resumed = resume(on_slurm(tmp_path), run.id)
     after = rows(resumed)
     assert sorted(row[0] for row in after if row[2] == "ok") == ["garbage", "ok", "short_sleep", "silent_for_long"]
     reasons = {row[3] for row in after if row[2] == "interrupted"}
@@ -280,7 +278,7 @@ def test_ctrl_c_without_a_terminal_detaches_and_a_resumption_gathers(slurm: Slur
     assert f"trials stay with Slurm; `invoke run-suite --resume {run.id}` gathers them" in said
     assert process.returncode == 130
     assert re.search(rf"with Slurm: \d trials?; --resume {run.id} gathers them", run_row(run.path)[-1])
-    resumed = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    resumed = resume(on_slurm(tmp_path))
     assert [row[:3] for row in rows(resumed)] == [("garbage", 1, "ok"), ("ok", 1, "ok"), ("short_sleep", 1, "ok")]
     assert_whole(resumed)
 

@@ -17,7 +17,6 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.tree import write_tree
 from tsuishi.commands import build, report_runs, run_suite
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.executors import executor_of
 from tsuishi.extras.tables import checked, written
 from tsuishi.extras.tables.adopting import adopted, questions_about
 from tsuishi.extras.tables.adoption import Adoption
@@ -168,7 +167,7 @@ def reported_run(sub: Chain) -> RunDirectory | None:
     if begun := None if sub.only_plans else interrupted(session):
         say(f"run {begun.id} was interrupted, and goes on")
         try:
-            sub.run_id = run_suite.measured_run(sub, partial(resume, session, begun.id, executor_of)).id
+            sub.run_id = run_suite.measured_run(sub, partial(resume, session, begun.id)).id
         except UserError as error:
             say(f"it does not go on: {error}")
     if not sub.run_id:

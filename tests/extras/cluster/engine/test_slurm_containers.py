@@ -19,7 +19,6 @@ from tests.extras.cluster.test_slurm_run import meanwhile
 from tests.run.test_runner import trials
 from tests.words import WORDS
 from tsuishi.base.settings import Settings
-from tsuishi.commands.executors import nodes_of
 from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
@@ -44,7 +43,7 @@ def test_trials_run_in_containers_on_the_nodes_of_a_cluster(
     tmp_path: Path, settings: Settings, slurm: SlurmCluster
 ) -> None:
     work = session(tiny_checkout(tmp_path, "escapes", "raises"), settings, **ON_SLURM)
-    run = run_suite(replace(work, nodes_of=nodes_of), executor=OnSlurm())
+    run = run_suite(work, executor=OnSlurm())
     found = trials(run)
     assert {behaviour: trial["status"] for behaviour, trial in found.items()} == {"escapes": "ok", "raises": "failed"}
     assert metrics(run, found["escapes"])["refused_network"] == 1
@@ -57,7 +56,7 @@ def test_no_container_outlives_a_task_of_a_cluster_for_long(
     tmp_path: Path, settings: Settings, slurm: SlurmCluster, client: "docker.DockerClient"
 ) -> None:
     work = session(tiny_checkout(tmp_path, "silent_for_long"), settings, **ON_SLURM, slurm_at_once=1)
-    work = replace(work, choice=replace(work.choice, repetitions=3), nodes_of=nodes_of)
+    work = replace(work, choice=replace(work.choice, repetitions=3))
     names: list[str] = []
 
     def running() -> list[str]:
