@@ -75,7 +75,7 @@ def of_two_gpus(folder: Path) -> Path:
             add_steps(run, TORCH, 0.6 * longer * step_s, devices=2, strategy="data_parallel", **of_case)
             add_steps(run, TF, 1.47 * longer * step_s, **of_case)
     checkout = Checkout()
-    return make_report([run.finish()], checkout.published, WORDS, checkout.templates, folder / "out").index.parent
+    return make_report([run.finish()], checkout.published, WORDS, checkout.templates, folder / "out").file.parent
 
 
 def screenshot(browser: "Browser", report: Path, options: dict[str, Any], *, printed: bool = False) -> bytes:

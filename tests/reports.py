@@ -17,7 +17,7 @@ KEPT_IN = "TSUISHI_TESTS_DRAWINGS"
 def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
     """As report.folder.make_report does, with drawings that are kept."""
     with Drawings(Path(os.environ[KEPT_IN])) as drawings:
-        index = folder.make_report(runs, published, WORDS, templates, out, drawings).index
+        index = folder.make_report(runs, published, WORDS, templates, out, drawings).file
         assert not drawings.why_undrawn
         return index
 

@@ -96,7 +96,7 @@ class OptionTask(Task[Any]):
         return [OptionArgument(row) for row in rows.values()]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the task on its chain, unless an extra does all of it."""
+        """Run the task on its chain, unless an extra does the whole task."""
         chain = kwargs["chain"]
         if not any(instead(chain) for instead in extras.given("core_tasks", self.body.__name__)):
             self.body(chain)

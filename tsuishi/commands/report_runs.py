@@ -126,12 +126,12 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
         against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
         sheets = read_table(checkout.images).data_sheets
         given = (session.words, checkout.templates, out, drawings, against, *_history(chain, runs), sheets)
-        index, page = make_report(runs, checkout.published, *given)
+        file, page = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
     closing = (*_time_taken(chain), *page.closing, *undrawn)
     further = _more(session, runs, page.more) if session.task == RUN_SUITE else ()
-    for line in (*closing, f"report: {index}", *further):
+    for line in (*closing, f"report: {file}", *further):
         session.screen.say(line)
     _fail_on(chain, options.names("fail_on"), page)
 

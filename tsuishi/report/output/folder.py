@@ -44,7 +44,7 @@ _MEMBERS = {
 class Report(NamedTuple):
     """A report that was written: the file of its page, and the page."""
 
-    index: Path
+    file: Path
     page: Page
 
 
