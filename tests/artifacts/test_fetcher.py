@@ -290,8 +290,8 @@ def test_offline_what_is_missing_is_told_and_no_server_is_asked_for_it(host: Hos
         with pytest.raises(UserError) as caught:
             fetch(wanted)
         assert str(caught.value) == (
-            f"env: offline, and {missing} is not in the cache: fill it with `invoke fetch --env env` where there is a "
-            f"network, and carry {host.cache.root} over"
+            f"offline, and not in the cache are, of env: {missing}: fill it with `invoke fetch --env env` where there "
+            f"is a network, and carry {host.cache.root.parent} over"
         )
     assert site.requests == ["/simple/tiny/", f"/files/{WHEEL}"]
 
@@ -299,7 +299,7 @@ def test_offline_what_is_missing_is_told_and_no_server_is_asked_for_it(host: Hos
 def test_offline_an_altered_file_counts_as_missing(host: Host, site: Site) -> None:
     (path,) = host.fetch(Sources(indexes=(site.index,)))
     path.write_bytes(b"other")
-    with pytest.raises(UserError, match=r"^env: offline, and tiny==1.0 is not in the cache: "):
+    with pytest.raises(UserError, match=r"^offline, and not in the cache are, of env: tiny==1.0: "):
         host.fetch(Sources(indexes=(site.index,)), offline=True)
     assert host.said[-1].endswith(": removed")
 

@@ -9,7 +9,7 @@ once: a file gets its name only when it is whole and verified.
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +52,15 @@ class Cache:
                     difference = f"sha256 {actual[:12]}…, expected {expected[:12]}…"
                     say(f"{path.name} in the cache was altered ({difference}): removed")
         return None
+
+    def refuse_offline(self, missing: Mapping[str, Sequence[str]]) -> None:
+        """Raise UserError where an environment misses files (in words, by environment) that are not in the cache."""
+        if lacking := {name: files for name, files in missing.items() if files}:
+            listed = "; of ".join(f"{name}: {', '.join(files)}" for name, files in lacking.items())
+            raise UserError(
+                f"offline, and not in the cache are, of {listed}: fill it with "
+                f"`invoke fetch --env {','.join(lacking)}` where there is a network, and carry {self.root.parent} over"
+            )
 
     def part(self, file: str, hashes: Sequence[str]) -> Path:
         """The path of a file while it is downloaded. Raises UserError for a name that leads out of the cache."""

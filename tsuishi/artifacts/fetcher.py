@@ -101,10 +101,7 @@ class Fetcher:
     def _first_good(self, environment: Environment, artefact: str, places: "Iterator[Place | SourceFailed]") -> Path:
         """The file from the first place that has it. Raises UserError with the problems of all places."""
         if self.offline:
-            raise UserError(
-                f"{environment.name}: offline, and {artefact} is not in the cache: fill it with "
-                f"`invoke fetch --env {environment.name}` where there is a network, and carry {self.cache.root} over"
-            )
+            self.cache.refuse_offline({environment.name: [artefact]})
         problems: list[str] = []
         for place in places:
             try:

@@ -94,8 +94,7 @@ class Building:
         """Build environments, and enter those of interpreters. See `build`."""
         with self.alone() if any(environment.pinned for environment in environments) else nullcontext():
             if self._settings.offline:
-                has_file = {wanted.name for wanted in environments for place in self._places if place.has_file(wanted)}
-                self._refuse_missing([wanted for wanted in environments if wanted.name not in has_file])
+                self._refuse_missing(environments)
             # Environments that another cache or an import left built are only entered: their durations do not count.
             chosen_for = self._builder.engines.chosen_for
             new = {wanted.name for wanted in environments if chosen_for(wanted).find(wanted) is None}
@@ -208,14 +207,9 @@ class Building:
         return Fetched(len(files), sum(file.stat().st_size for file in files), base_bytes)
 
     def _refuse_missing(self, environments: Sequence[Environment]) -> None:
-        missing = {environment.name: self._builder.missing(environment) for environment in environments}
-        if lacking := {name: files for name, files in missing.items() if files}:
-            listed = "; of ".join(f"{name}: {', '.join(files)}" for name, files in lacking.items())
-            raise UserError(
-                f"offline, and not in the cache are, of {listed}: fill it with "
-                f"`invoke fetch --env {','.join(lacking)}` where there is a network, and carry "
-                f"{self._settings.cache} over"
-            )
+        """Raise UserError where neither the cache nor a place has what a build needs."""
+        lacking = [wanted for wanted in environments if not any(place.has_file(wanted) for place in self._places)]
+        self._builder.cache.refuse_offline({wanted.name: self._builder.missing(wanted) for wanted in lacking})
 
     def _learn(self, results: Iterable[JobResult[Ready]]) -> None:
         """Remember how long builds took."""
