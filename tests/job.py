@@ -10,10 +10,10 @@ from typing import Any
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.results import directory
-from tsuishi.specs.environment import select_environments
+from tsuishi.specs.environment import default_environments, named_environments
 
 REAL = Checkout()
-PINNED = select_environments(REAL.images, (), "cpu")
+PINNED = default_environments(REAL.images, "cpu")
 TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 EVERYWHERE = [*TENSORFLOW, *TORCH]
@@ -24,7 +24,7 @@ ONEDNN = not {"avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", 
     Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
 )
 WITHOUT_CHANNELS_FIRST = ["tf1.13-cpu"] if ONEDNN else TENSORFLOW
-ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu", "mxnet-cpu", "chainer-cpu"), "cpu"))
+ENTERED = (*PINNED, *named_environments(REAL.images, ("jax-cpu", "mxnet-cpu", "chainer-cpu")))
 # The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
 # apart in all of them.
 JOB = (

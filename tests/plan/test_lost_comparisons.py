@@ -3,14 +3,14 @@
 from tsuishi.base.checkout import Checkout
 from tsuishi.plan.choice import UsableEnvironments
 from tsuishi.plan.planning import lost_comparisons
-from tsuishi.specs.environment import select_environments
+from tsuishi.specs.environment import named_environments
 
 IMAGES = Checkout().images
 WHY = "there is no CPython 3.6 here"
 
 
 def lost(here: tuple[str, ...], left_out: tuple[str, ...]) -> list[str]:
-    usable = UsableEnvironments(select_environments(IMAGES, here, "cpu"), dict.fromkeys(left_out, WHY))
+    usable = UsableEnvironments(named_environments(IMAGES, here), dict.fromkeys(left_out, WHY))
     return [*lost_comparisons(usable, IMAGES)]
 
 

@@ -13,10 +13,11 @@ from tsuishi.environments.engine_choice import Engines
 from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import (
     Environment,
+    default_environments,
     find_environment,
     known_environments,
+    named_environments,
     read_environment,
-    select_environments,
     without_engine,
 )
 
@@ -181,7 +182,7 @@ def test_an_environment_with_an_engine_in_its_name_is_the_same_made_by_that_engi
         "torch2.5-cu124",
     ]
     with pytest.raises(UserError, match=r"unknown environment 'tiny.vnv'; did you mean 'tiny'"):
-        select_environments(tmp_path, ("tiny.vnv",), "cpu")
+        named_environments(tmp_path, ("tiny.vnv",))
 
 
 def test_the_spec_id_follows_lock_base_promises_and_template(tmp_path: Path) -> None:
@@ -236,10 +237,10 @@ def test_the_lock_hash_does_not_follow_the_order_of_lines(tmp_path: Path) -> Non
 
 def test_without_names_the_default_ones_are_chosen_and_a_name_always_works(tmp_path: Path) -> None:
     environment(tmp_path)
-    assert select_environments(tmp_path, (), "cpu") == ()
-    assert [one.name for one in select_environments(tmp_path, ("tiny",), "cpu")] == ["tiny"]
+    assert default_environments(tmp_path, "cpu") == ()
+    assert [one.name for one in named_environments(tmp_path, ("tiny",))] == ["tiny"]
     environment(tmp_path, 'default = ["cpu", "cuda"]\n' + VALID)
-    assert [one.name for one in select_environments(tmp_path, (), "cpu")] == ["tiny"]
+    assert [one.name for one in default_environments(tmp_path, "cpu")] == ["tiny"]
 
 
 def test_the_default_environments_are_those_of_this_machine_and_all_where_it_has_none(
@@ -254,13 +255,13 @@ def test_the_default_environments_are_those_of_this_machine_and_all_where_it_has
             (tmp_path / name / file).rename(target)
     for machine, chosen in (("x86_64", ["here"]), ("aarch64", ["there"]), ("riscv64", ["here", "there"])):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert [each.name for each in select_environments(tmp_path / "images", (), "cpu")] == chosen
+        assert [each.name for each in default_environments(tmp_path / "images", "cpu")] == chosen
 
 
 def test_an_unknown_environment_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     environment(tmp_path)
     with pytest.raises(UserError) as caught:
-        select_environments(tmp_path, ("tinny",), "cpu")
+        named_environments(tmp_path, ("tinny",))
     assert str(caught.value) == "unknown environment 'tinny'; did you mean 'tiny'? known: tiny"
 
 

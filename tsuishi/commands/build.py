@@ -8,16 +8,10 @@ from tsuishi.artifacts.datasets import CIFAR10
 from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
-from tsuishi.plan.choice import computing, fitting_defaults
+from tsuishi.plan.choice import asked_environments, fitting_defaults
 from tsuishi.plan.planning import plan_builds_only, plan_run
 from tsuishi.plan.session import Session
-from tsuishi.specs.environment import (
-    check_framework,
-    known_environments,
-    named_environments,
-    open_refusal,
-    select_environments,
-)
+from tsuishi.specs.environment import check_framework, known_environments, named_files, open_refusal
 
 if TYPE_CHECKING:
     from tsuishi.locking.resolve import Locker, NewLock
@@ -43,7 +37,7 @@ def lock(chain: Chain) -> None:
     if not names:
         known = known_environments(images)
         raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
-    named = named_environments(images, names)
+    named = named_files(images, names)
     for path in named.values():
         check_framework(path, chain.session.checkout.workloads)
     for name, path in named.items():
@@ -73,7 +67,7 @@ def write_lock(chain: Chain, name: str, lock: "NewLock") -> None:
 def fetch(session: Session) -> None:
     """Fetch all that the chosen environments are built from into the cache, also where they cannot be built."""
     names, say = session.choice.environments, session.screen.say
-    chosen = select_environments(session.checkout.images, names, computing(session.choice, session.nvml))
+    chosen = asked_environments(session.checkout.images, session.choice, session.nvml)
     for environment in chosen:
         if unknown := open_refusal(environment):
             if names:

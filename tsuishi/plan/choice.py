@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.compatibility import accelerator_for, by_ptx, gpu_refusal, read_table
 from tsuishi.machine.gpus import Nvml
-from tsuishi.specs.environment import Accelerator, Environment, ends, select_environments
+from tsuishi.specs.environment import Accelerator, Environment, default_environments, ends, named_environments
 from tsuishi.specs.suite import Profile
 
 
@@ -73,7 +74,7 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     `to_run`: this machine must also be able to run them as the user asked. Raises UserError where a named environment
     cannot be used: it is never left out silently.
     """
-    asked = select_environments(checkout.images, choice.environments, computing(choice, nvml))
+    asked = asked_environments(checkout.images, choice, nvml)
     found = usable(builder, checkout, choice, nvml, asked, to_run)
     if not choice.environments:
         native, compiled = _native_first(checkout, choice, nvml, found.environments)
@@ -93,9 +94,16 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     return found
 
 
+def asked_environments(images: Path, choice: Choice, nvml: Nvml) -> tuple[Environment, ...]:
+    """The named environments; without names, the defaults of machines like this. Raises UserError for a wrong name."""
+    if choice.environments:
+        return named_environments(images, choice.environments)
+    return default_environments(images, computing(choice, nvml))
+
+
 def fitting_defaults(checkout: Checkout, choice: Choice, nvml: Nvml) -> tuple[Environment, ...]:
     """The environments that runs use here without being asked, if every engine can make them."""
-    default = select_environments(checkout.images, (), computing(choice, nvml))
+    default = default_environments(checkout.images, computing(choice, nvml))
     fitting = [each for each in default if not each.open and not _gpu_refusal(checkout, choice, nvml, each)]
     return ends(_native_first(checkout, choice, nvml, fitting)[0])
 

@@ -30,7 +30,7 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.run.executor import executor_of
 from tsuishi.run.ledger import options_given
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
-from tsuishi.specs.environment import Accelerator, Environment, select_environments
+from tsuishi.specs.environment import Accelerator, Environment, named_environments
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.suite import Profile
 from tsuishi.specs.trial_id import TrialId
@@ -243,8 +243,8 @@ def session_of_plan(session: Session, path: Path, recorded: RunRecord, changed: 
 
 def environments_of_plan(session: Session, recorded: RunRecord) -> dict[str, Environment]:
     """The environments of a run's plan, by name. Raises UserError for an environment that is not on this machine."""
-    names = tuple(sorted({entry.environment for entry in recorded.plan}))
-    return {each.name: each for each in select_environments(session.checkout.images, names, "cpu")}
+    names = sorted({entry.environment for entry in recorded.plan})
+    return {each.name: each for each in named_environments(session.checkout.images, names)}
 
 
 def planned_again(

@@ -274,7 +274,7 @@ def known_environments(images: Path) -> dict[str, Path]:
     return {name: paths[name] for name in in_order(paths)}
 
 
-def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
+def named_files(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
     """Name and file of the named environments, in the given order. Raises UserError for an unknown name."""
     known = known_environments(images)
     for name in names:
@@ -304,18 +304,20 @@ def read_environments(images: Path) -> tuple[Environment, ...]:
     return tuple(map(read_environment, known_environments(images).values()))
 
 
-def select_environments(images: Path, names: tuple[str, ...], accelerator: Accelerator) -> tuple[Environment, ...]:
-    """The named environments; without names, the defaults of machines like this that compute on `accelerator`.
+def named_environments(images: Path, names: Iterable[str]) -> tuple[Environment, ...]:
+    """The named environments, in the given order. Raises UserError for an unknown name."""
+    found = {name: find_environment(images, name) for name in names}
+    for name, environment in found.items():
+        if environment is None:
+            raise unknown("environment", name, known_environments(images))
+    return tuple(filter(None, found.values()))
+
+
+def default_environments(images: Path, accelerator: Accelerator) -> tuple[Environment, ...]:
+    """The defaults of machines like this that compute on `accelerator`.
 
     Where no environment is for machines like this, all defaults are returned: each then says why it cannot be made.
-    Raises UserError for an unknown name.
     """
-    if names:
-        found = {name: find_environment(images, name) for name in names}
-        for name, environment in found.items():
-            if environment is None:
-                raise unknown("environment", name, known_environments(images))
-        return tuple(filter(None, found.values()))
     default = tuple(each for each in read_environments(images) if accelerator in each.default)
     return tuple(each for each in default if each.machine == platform.machine()) or default
 

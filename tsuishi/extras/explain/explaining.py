@@ -13,10 +13,10 @@ from tsuishi.extras.explain.explanation_folder import ExplanationFolder
 from tsuishi.extras.tables import check, checked
 from tsuishi.extras.tables.adopting import case_of
 from tsuishi.machine.compatibility import read_table
-from tsuishi.plan.choice import computing
+from tsuishi.plan.choice import asked_environments, computing
 from tsuishi.plan.planning import outline_run
 from tsuishi.specs.case import MODEL, PROTOCOL, Value
-from tsuishi.specs.environment import Environment, select_environments
+from tsuishi.specs.environment import Environment, named_environments
 from tsuishi.verdicts.evidence import evidence_of
 
 _LITERAL = "literal"
@@ -107,8 +107,7 @@ def _why_not_all(sub: Chain) -> str:
     session = sub.session
     if not session.is_limited:
         return ""
-    names, accelerator = session.choice.environments, computing(session.choice, session.nvml)
-    known = select_environments(session.checkout.images, names, accelerator)
+    known = asked_environments(session.checkout.images, session.choice, session.nvml)
     try:
         left_out = outline_run(session, known).left_out
     except UserError as error:
@@ -168,7 +167,7 @@ def _mine(chain: Chain, theirs: Environment) -> Environment:
     name = chain.options.text("mine_env")
     if not name:
         return theirs
-    (found,) = select_environments(chain.session.checkout.images, (name,), "cpu")
+    (found,) = named_environments(chain.session.checkout.images, (name,))
     engines = chain.session.builder.engines
     if found.made_as == theirs.made_as and engines.chosen_for(found) is engines.chosen_for(theirs):
         return theirs

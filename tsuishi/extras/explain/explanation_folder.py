@@ -20,7 +20,7 @@ from tsuishi.plan.planning import measurable
 from tsuishi.report.sections.beside_published import cases_of
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.case import PROTOCOL, SUITE, Value
-from tsuishi.specs.environment import select_environments
+from tsuishi.specs.environment import named_environments
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.verdicts.evidence import evidence_of
 
@@ -146,7 +146,7 @@ class ExplanationFolder:
     def unsaid(self, environment: str) -> Unsaid:
         """The settings that the number does not state, with values that can run."""
         images = self.inner.images
-        (here,) = select_environments(images, (environment,), "cpu")
+        (here,) = named_environments(images, (environment,))
         number, session = self.found.number, self.chain.session
         workload = read_suite(self.path, session.words).workload
         values = unsaid.unsaid_of(number, session.checkout.suites, workload, here.framework)

@@ -31,7 +31,7 @@ from tsuishi.extras.handover.incoming import (
     temporary_room,
     write_export,
 )
-from tsuishi.specs.environment import Environment, find_environment, select_environments, without_engine
+from tsuishi.specs.environment import Environment, find_environment, named_environments, without_engine
 
 # The endings of exports; the second is of earlier exports, which engines load as well.
 SUFFIX, _OLD_SUFFIX = ".tar.gz", ".oci.tar"
@@ -78,7 +78,7 @@ def ready_images(builder: Builder, names: tuple[str, ...]) -> list[Ready]:
     """These environments. Raises UserError where one is not built or is no image."""
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
-    environments = select_environments(builder.checkout.images, tuple(map(without_engine, names)), "cpu")
+    environments = named_environments(builder.checkout.images, map(without_engine, names))
     _engine(builder, "export")
     return [_ready(builder, environment) for environment in environments]
 

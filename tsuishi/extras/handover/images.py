@@ -19,7 +19,7 @@ from tsuishi.extras.handover import exchange
 from tsuishi.extras.handover.exchange import LICENCES
 from tsuishi.extras.handover.incoming import ON_THE_WAY, incoming_image
 from tsuishi.extras.handover.settings import of_handover
-from tsuishi.specs.environment import Environment, select_environments
+from tsuishi.specs.environment import Environment, named_environments
 
 if TYPE_CHECKING:
     from tsuishi.engines.docker.engine import DockerEngine
@@ -91,7 +91,7 @@ class SharedPlace:
             return
         stays = [
             f"{environment.name} ({environment.redistribution})"
-            for environment in select_environments(self._builder.checkout.images, names, "cpu")
+            for environment in named_environments(self._builder.checkout.images, names)
             if environment.redistribution
         ]
         if stays:

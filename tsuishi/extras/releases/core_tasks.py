@@ -34,8 +34,8 @@ def lock(chain: "Chain") -> bool:
         )
     from tsuishi.commands.build import locker, write_lock
     from tsuishi.extras.releases.release import resolve_release
-    from tsuishi.specs.environment import named_environments
+    from tsuishi.specs.environment import named_files
 
-    for name, path in named_environments(chain.session.checkout.images, (like,)).items():
+    for name, path in named_files(chain.session.checkout.images, (like,)).items():
         write_lock(chain, *resolve_release(locker(chain, f"{name} {version}"), path, version))
     return True

@@ -8,7 +8,7 @@ from packaging.version import Version
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.plan.session import Session
 from tsuishi.specs.case import PROTOCOL, SUITE, Case, Value
-from tsuishi.specs.environment import Environment, known_environments, named_environments, read_environment
+from tsuishi.specs.environment import Environment, known_environments, named_files, read_environment
 from tsuishi.specs.selections import Selector
 from tsuishi.specs.suite import Suite, select_suites
 
@@ -80,7 +80,7 @@ def releases_between(session: Session, first: str, last: str) -> tuple[Environme
     an end cannot be made, or where both are of no family, of two families, or in the wrong order.
     """
     images = session.checkout.images
-    ends = tuple(map(read_environment, named_environments(images, (first, last)).values()))
+    ends = tuple(map(read_environment, named_files(images, (first, last)).values()))
     _check_ends(session, ends)
     # Environments of any framework promise no release: their dates tell them apart.
     chosen: dict[tuple[str, Version], Environment] = {}

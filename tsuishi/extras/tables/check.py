@@ -31,7 +31,7 @@ from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.run.resume import interrupted, resume
 from tsuishi.specs.case import DEVICES, SUITE, Case
-from tsuishi.specs.environment import Environment, read_environments, select_environments
+from tsuishi.specs.environment import Environment, named_environments, read_environments
 from tsuishi.specs.numbers_of_cases import of_usual_values
 from tsuishi.specs.printed_table import slug
 from tsuishi.specs.source import FILE, Hardware, Numbers, read_sources
@@ -287,7 +287,7 @@ def nearest_environments(found: Found) -> list[Environment]:
     images = session.checkout.images
     known = [each for each in read_environments(images) if each.framework == framework]
     if named:
-        known = [*select_environments(images, named, computing(session.choice, session.nvml))]
+        known = [*named_environments(images, named)]
     with_library = [each for each in known if not number.library or number.library in {pin.name for pin in each.pins}]
     fit = usable(session.builder, session.checkout, session.choice, session.nvml, with_library, to_run=True)
     if not fit.environments:
