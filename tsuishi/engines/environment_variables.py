@@ -10,10 +10,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tsuishi.engines.interface import Built, Launch
 from tsuishi.machine.gpus import Gpu
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
+# Of every workload, as the template of images sets them too.
+OF_PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 # By default CUDA puts the fastest GPU first: a trial's first GPU would not be telemetry's first GPU.
 NVMLS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
@@ -32,11 +35,20 @@ _FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 
 def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
     """The variables of a workload, the same as in images. `python` runs it; `home` is a folder for it alone."""
-    variables = {name: os.environ[name] for name in passed()}
-    if gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
-        variables |= NVMLS_ORDER
-    return {**variables, **for_building(python, home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+    return {**of_user(_PASSED), **of_gpus(gpus), **for_building(python, home), **OF_PYTHON}
+
+
+def of_gpus(gpus: Sequence[Gpu]) -> dict[str, str]:
+    """The variables by which CUDA leaves a program these GPUs of the machine, in this order; none for no GPUs."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpu.id for gpu in gpus), **NVMLS_ORDER} if gpus else {}
+
+
+def cuda_cache(built: Built, launch: Launch) -> Path | None:
+    """The folder for the code that CUDA compiles, which is made if necessary; None for a program without GPUs."""
+    if not launch.limits.gpus or built.cuda_cache is None:
+        return None
+    built.cuda_cache.mkdir(parents=True, exist_ok=True)
+    return built.cuda_cache
 
 
 def of_cuda_cache(folder: str) -> dict[str, str]:

@@ -142,9 +142,7 @@ class ProcessStarter:
     def start(self, built: Built, launch: Launch) -> Process:
         """See `Starter`. Of the limits only the time is enforced."""
         python = built.python[0]
-        kept = built.cuda_cache if launch.limits.gpus else None
-        if kept:
-            kept.mkdir(parents=True, exist_ok=True)
+        kept = environment_variables.cuda_cache(built, launch)
         network = launch.network is not None
         walls = sandbox.walls(python, launch.mounts, network=network, writable=kept) if self._confined else []
         scratch = "" if walls else f"{tempfile.gettempdir()}/{_SCRATCH}{uuid.uuid4().hex}"

@@ -16,7 +16,7 @@ from tsuishi.base.processes import Ended, Process, Stream
 from tsuishi.engines.docker.daemon import Connection, address, engine_errors, may_be_here
 from tsuishi.engines.docker.devices import NO_GPUS, find_passing, groups_of_gpus
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.environment_variables import of_cuda_cache
+from tsuishi.engines.environment_variables import cuda_cache, of_cuda_cache
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.machine.gpus import Gpu
 
@@ -48,8 +48,8 @@ class ContainerStarter:
             **self._gpus(launch.limits.gpus),
             **self._connection.daemon.needs,
         }
-        if launch.limits.gpus and built.cuda_cache:
-            given = with_cuda_cache(given, built.cuda_cache)
+        if kept := cuda_cache(built, launch):
+            given = with_cuda_cache(given, kept)
         with self._connection.speaking() as client:
             container = client.containers.create(
                 built.realised_id,
@@ -114,7 +114,6 @@ def with_cuda_cache(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The arguments of containers.create for a program on a GPU, which may write into this folder of CUDA's."""
     from docker.types import Mount
 
-    folder.mkdir(parents=True, exist_ok=True)
     if not os.getuid():
         os.chown(folder, *map(int, _NOBODY.split(":")))
     return {

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.daemon import Daemon
-from tsuishi.engines.environment_variables import NVMLS_ORDER
+from tsuishi.engines.environment_variables import NVMLS_ORDER, of_gpus
 from tsuishi.machine.gpus import Gpu, wsl
 
 _KIND = "nvidia.com/gpu="
@@ -62,10 +62,9 @@ class Passing:
         environment = {
             "NVIDIA_DRIVER_CAPABILITIES": _NVML_AND_CUDA,
             "NVIDIA_VISIBLE_DEVICES": ",".join(ids),
-            **NVMLS_ORDER,
+            # Windows gives all GPUs or none: CUDA has to leave the others out.
+            **(of_gpus(gpus) if wsl() else NVMLS_ORDER),
         }
-        if wsl():  # Windows gives all GPUs or none: CUDA has to leave the others out
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
         given: dict[str, Any] = {"environment": environment, "shm_size": _NCCL_SHARED_MEMORY}
         if self.way == "CDI":
             environment["NVIDIA_VISIBLE_DEVICES"] = "void"  # else NVIDIA's runtime, if it is the default, adds GPUs

@@ -16,16 +16,13 @@ from pydantic import BaseModel
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.base.option_table import task_with
-from tsuishi.engines.environment_variables import NVMLS_ORDER, of_cuda_cache
+from tsuishi.engines.environment_variables import OF_PYTHON, cuda_cache, of_cuda_cache, of_gpus
 from tsuishi.engines.interface import Availability, Built, Launch
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
     from tsuishi.base.processes import Process
-
-# Variables of every program in an image.
-_VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "LANG": "C.UTF-8"}
 
 
 class ImageMark(BaseModel):
@@ -158,18 +155,8 @@ class FileStarter:
         return place
 
 
-def cuda_cache(built: Built, launch: Launch) -> str:
-    """The folder of CUDA's compiled code, which has the same path in an image; empty for a program without a GPU."""
-    if not launch.limits.gpus or built.cuda_cache is None:
-        return ""
-    built.cuda_cache.mkdir(parents=True, exist_ok=True)
-    return str(built.cuda_cache)
-
-
 def inner_variables(built: Built, launch: Launch) -> dict[str, str]:
-    """The variables of a program in an image."""
-    gpus = launch.limits.gpus
-    ids = ",".join(gpu.id for gpu in gpus)
-    of_gpus = {"CUDA_VISIBLE_DEVICES": ids, **NVMLS_ORDER} if gpus else {}
+    """The variables of a program in an image, where the folder of CUDA's compiled code has the same path."""
     kept = cuda_cache(built, launch)
-    return {**_VARIABLES, **(launch.network or {}), **of_gpus, **(of_cuda_cache(kept) if kept else {})}
+    fixed = {**OF_PYTHON, "LANG": "C.UTF-8", **(launch.network or {})}
+    return {**fixed, **of_gpus(launch.limits.gpus), **(of_cuda_cache(str(kept)) if kept else {})}

@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.environment_variables import of_user
+from tsuishi.engines.environment_variables import cuda_cache, of_user
 from tsuishi.engines.interface import Availability, Built, Launch
 from tsuishi.extras.cluster.flattening import flattened, variables_of
-from tsuishi.extras.cluster.image_files import ImageFiles, cuda_cache, inner_variables
+from tsuishi.extras.cluster.image_files import ImageFiles, inner_variables
 
 _PASSED = ("PATH", "HOME", "USER", "TMPDIR")
 # The program that reads a tar archive and writes a squashfs (squashfs-tools 4.5).
