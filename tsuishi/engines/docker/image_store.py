@@ -46,6 +46,8 @@ class ImageStore:
 
     def built(self, environment: Environment, image: "Image") -> Built:
         """The environment that this image is."""
+        layers = image.attrs["RootFS"]["Layers"]
+        facts = {"id": image.id, "tag": self.tag(environment), "size_bytes": image.attrs.get("Size"), "layers": layers}
         return Built(
             environment=environment,
             engine=self._engine,
@@ -53,7 +55,7 @@ class ImageStore:
             spec_id=self.spec_id(environment),
             realised_id=str(image.id),
             python=("python",),
-            details=labels.details(environment, image, self.tag(environment)),
+            details=labels.details(environment, image.labels, facts, image.attrs.get("Created")),
         )
 
     def kept(self) -> list[Kept]:

@@ -33,16 +33,13 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
     }
 
 
-def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any]:
-    """Facts for the environment's record: the base in the spec, the base that was used, substitutions, the image."""
-    facts = {"size_bytes": image.attrs.get("Size"), "layers": image.attrs["RootFS"]["Layers"]}
-    return facts_of(environment, image.labels, {"id": image.id, "tag": tag, **facts}, image.attrs.get("Created"))
-
-
-def facts_of(
+def details(
     environment: Environment, labels: Mapping[str, str], image: Mapping[str, Any], created: str | None
 ) -> dict[str, Any]:
-    """As `details`, for an image with these labels. image: id, tag, size_bytes and layers."""
+    """Facts for the environment's record: the base in the spec, the base that was used, substitutions, the image.
+
+    labels: of the image. image: id, tag, size_bytes and layers.
+    """
     assert environment.base is not None
     asked, used = environment.base.reference, labels[f"{OURS}base-used"]
     replaced = used.partition("@")[0] not in (asked, asked.rpartition(":")[0])

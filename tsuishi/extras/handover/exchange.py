@@ -15,7 +15,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.home import expanded
 from tsuishi.base.screen import Screen
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.docker.labels import OCI, facts_of
+from tsuishi.engines.docker.labels import OCI, details
 from tsuishi.engines.interface import FileEngine
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
@@ -122,11 +122,11 @@ def _taken(checkout: Checkout, cache: Path, screen: Screen, engine: FileEngine, 
         "size_bytes": image.size_bytes,
         "layers": image.layers,
     }
-    details = facts_of(asked, image.labels, facts, None)
+    recorded = details(asked, image.labels, facts, None)
     with temporary_room(cache) as room:
         require_room((room, 2 * image.size_bytes))
         with screen.moving(f"importing {path.name}", image.size_bytes) as progress:
-            made = engine.take(asked, record.realised_id, details, incoming.unpacked(room, progress))
+            made = engine.take(asked, record.realised_id, recorded, incoming.unpacked(room, progress))
     screen.say(f"{record.name}: imported as {made}, image {record.realised_id}")
     return asked
 
