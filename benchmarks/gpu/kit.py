@@ -114,7 +114,7 @@ class Kit:
     def ready(self) -> Ready:
         """The interpreter, entered once. Raises UserError where it cannot be."""
         session = self.session(Choice((HOST,), accelerator=self.accelerator))
-        chosen = choose(session.builder, self.checkout, session.choice, session.nvml).environments
+        chosen = choose(session.builder, session.choice, session.nvml).environments
         return session.build(chosen)[HOST]
 
     @property

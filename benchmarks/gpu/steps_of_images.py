@@ -71,7 +71,7 @@ def built(kit: ImagesKit, name: str) -> Iterator[Finding]:
 def ran(kit: ImagesKit, name: str) -> Iterator[Finding]:
     """`run-suite` of every suite that is of no adopted table, where the GPU runs the environment's own code."""
     work = kit.session(name)
-    if refusal := why_not_run(work.builder, kit.checkout, work.choice, work.nvml, kit.environment(name)):
+    if refusal := why_not_run(work.builder, work.choice, work.nvml, kit.environment(name)):
         yield not_here(f"suites in {name}", refusal)
         return
     every = every_suite(kit.checkout.suites)

@@ -209,7 +209,7 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(checkout: Check
         )
 
     def chosen(nvml: Nvml, accelerator: str = "auto") -> list[str]:
-        made = choose(builder(checkout, engine="host"), checkout, Choice(accelerator=accelerator), nvml)
+        made = choose(builder(checkout, engine="host"), Choice(accelerator=accelerator), nvml)
         return [one.name for one in made.environments]
 
     assert chosen(NoGpus()) == ["both", "mine"]
@@ -227,13 +227,13 @@ def test_code_that_a_driver_has_to_compile_waits_to_be_named(checkout: Checkout)
         file.write(ptx)
     made = builder(checkout, engine="host")
     for capability, chosen in (("8.0", ["host", "ptx"]), ("9.0", ["host"])):
-        found = choose(made, checkout, Choice(), Gpus(capability))
+        found = choose(made, Choice(), Gpus(capability))
         assert [one.name for one in found.environments] == chosen
     assert found.left_out["ptx"].endswith("which the driver compiles, for up to half an hour: name it (--env ptx)")
-    named = choose(made, checkout, Choice(("ptx",)), Gpus("9.0"))
+    named = choose(made, Choice(("ptx",)), Gpus("9.0"))
     assert [one.name for one in named.environments] == ["ptx"]
     (checkout.images / "host.toml").unlink()
-    alone = choose(made, checkout, Choice(), Gpus("9.0"))
+    alone = choose(made, Choice(), Gpus("9.0"))
     assert [one.name for one in alone.environments] == ["ptx"]
 
 
@@ -244,8 +244,8 @@ def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(checkout: Checko
         (checkout.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
     asked, made = Choice(("torch1.1-cu90",)), builder(checkout, engine="venv", pythons=(sys.executable,))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here: GPU 8\.9 is compute capability 8\.9"):
-        choose(made, checkout, asked, Gpus("8.9"))
-    chosen = choose(made, checkout, asked, Gpus("8.9"), to_run=False)
+        choose(made, asked, Gpus("8.9"))
+    chosen = choose(made, asked, Gpus("8.9"), to_run=False)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
 
 
@@ -327,11 +327,11 @@ def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_
         'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     with pytest.raises(UserError) as caught:
-        choose(builder(checkout, engine="venv"), checkout, Choice(("never",)), NoGpus())
+        choose(builder(checkout, engine="venv"), Choice(("never",)), NoGpus())
     assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
-    chosen = choose(builder(checkout, engine="host"), checkout, Choice(), NoGpus())
+    chosen = choose(builder(checkout, engine="host"), Choice(), NoGpus())
     with pytest.raises(UserError, match=r"^host.host and host are one environment here, made by host: name only one$"):
-        choose(builder(checkout, engine="host"), checkout, Choice(("host.host", "host")), NoGpus())
+        choose(builder(checkout, engine="host"), Choice(("host.host", "host")), NoGpus())
     assert [one.name for one in chosen.environments] == ["host"]
     assert set(chosen.left_out) == {"never"}
 
@@ -341,20 +341,20 @@ def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(checkout: Checkout) ->
         'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     asked = Choice(accelerator="cuda")
-    chosen = choose(builder(checkout, engine="host"), checkout, asked, Gpus("7.0"))
+    chosen = choose(builder(checkout, engine="host"), asked, Gpus("7.0"))
     assert [one.name for one in chosen.environments] == ["host"]
     with pytest.raises(UserError) as caught:
-        choose(builder(checkout, engine="host"), checkout, asked, NoGpus())
+        choose(builder(checkout, engine="host"), asked, NoGpus())
     assert str(caught.value) == "no environment can be used here: host: no GPU here (none in this test)"
 
 
 def test_with_nothing_to_run_in_every_reason_is_given(checkout: Checkout) -> None:
     with pytest.raises(UserError) as caught:
-        choose(builder(checkout, engine="venv"), checkout, Choice(), NoGpus())
+        choose(builder(checkout, engine="venv"), Choice(), NoGpus())
     assert str(caught.value) == "no environment can be used here: images/ marks none as default"
     write_environment(checkout, "never", "3.99")
     with pytest.raises(UserError) as caught:
-        choose(builder(checkout, engine="venv"), checkout, Choice(), NoGpus())
+        choose(builder(checkout, engine="venv"), Choice(), NoGpus())
     assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
 
 

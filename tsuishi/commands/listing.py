@@ -54,7 +54,7 @@ def show_conclusion(session: Session) -> None:
         rows = _environments(session)
         here = sum(row.is_here for row in rows)
         session.screen.say(f"{here} of {len(rows)} environments can be made and used here: `invoke list`")
-        chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
+        chosen = choose(session.builder, session.choice, session.nvml).environments
     except UserError as error:  # a configured engine that does not answer, say
         session.screen.say(f"the main job would stop: {error}")
         return

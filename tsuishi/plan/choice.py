@@ -46,19 +46,14 @@ class UsableEnvironments:
 
 
 def usable(
-    builder: Builder,
-    checkout: Checkout,
-    choice: Choice,
-    nvml: Nvml,
-    asked: Iterable[Environment],
-    to_run: bool,
+    builder: Builder, choice: Choice, nvml: Nvml, asked: Iterable[Environment], to_run: bool
 ) -> UsableEnvironments:
     """Which of these environments can be made here and, with `to_run`, run."""
     chosen, left_out = [], {}
     for environment in asked:
         refusal = builder.engines.refusal(environment)
         if not refusal and (to_run or not choice.environments):
-            refusal = _gpu_refusal(checkout, choice, nvml, environment)
+            refusal = _gpu_refusal(builder.checkout, choice, nvml, environment)
         if not refusal and to_run:
             refusal = _why_no_gpus(builder, choice, nvml, environment)
         if refusal:
@@ -68,16 +63,16 @@ def usable(
     return UsableEnvironments(tuple(chosen), left_out)
 
 
-def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
+def choose(builder: Builder, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
     """The named environments; without names, of the defaults that fit this machine the ends of each framework.
 
     `to_run`: this machine must also be able to run them as the user asked. Raises UserError where a named environment
     cannot be used: it is never left out silently.
     """
-    asked = asked_environments(checkout.images, choice, nvml)
-    found = usable(builder, checkout, choice, nvml, asked, to_run)
+    asked = asked_environments(builder.checkout.images, choice, nvml)
+    found = usable(builder, choice, nvml, asked, to_run)
     if not choice.environments:
-        native, compiled = _native_first(checkout, choice, nvml, found.environments)
+        native, compiled = _native_first(builder.checkout, choice, nvml, found.environments)
         found = UsableEnvironments(ends(native), {**found.left_out, **compiled})
     for name, refusal in found.left_out.items():
         if choice.environments:
@@ -126,9 +121,9 @@ def _native_first(
     }
 
 
-def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
+def why_not_run(builder: Builder, choice: Choice, nvml: Nvml, environment: Environment) -> str:
     """Why an environment cannot run on the GPUs here as the user asked; empty where it can. It must be makeable."""
-    return _gpu_refusal(checkout, choice, nvml, environment) or _why_no_gpus(builder, choice, nvml, environment)
+    return _gpu_refusal(builder.checkout, choice, nvml, environment) or _why_no_gpus(builder, choice, nvml, environment)
 
 
 def _gpu_refusal(checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:

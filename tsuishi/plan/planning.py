@@ -291,7 +291,7 @@ def _chosen(session: Session, to_run: bool, only: bool) -> tuple[UsableEnvironme
     suites = select_suites(session.checkout.suites, session.choice.suites)  # a wrong name is an error before all else
     for data in [data for suite in suites if to_run and suite.experiment for data in suite.experiment.data]:
         datasets.linked(session.settings.cache, data)  # and so are missing data
-    chosen = choose(session.builder, session.checkout, session.choice, session.nvml, to_run)
+    chosen = choose(session.builder, session.choice, session.nvml, to_run)
     if not only:
         await_others(session, plan_builds(session.builder, chosen.environments, session.history), measures=to_run)
     pinned = any(environment.pinned for environment in chosen.environments)

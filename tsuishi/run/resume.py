@@ -188,7 +188,7 @@ def refuse_other_gpus(session: Session, ready: Mapping[str, Ready], left: Sequen
     """Raise UserError where this machine's GPUs cannot run the trials left for GPUs, forced trials excepted."""
     for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
         environment = ready[name].as_built
-        if refusal := why_not_run(session.builder, session.checkout, _ON_GPUS, session.nvml, environment):
+        if refusal := why_not_run(session.builder, _ON_GPUS, session.nvml, environment):
             raise UserError(f"{name} cannot be used here any more: {refusal}")
 
 

@@ -393,16 +393,16 @@ def test_a_run_is_refused_where_its_engine_passes_no_gpus_and_goes_on_the_cpu_wh
     nvml, checkout = machine(monkeypatch), Checkout()
     builder = Builder(Settings(engine="docker", cache=tmp_path), checkout)
     with pytest.raises(UserError) as caught:
-        choose(builder, checkout, Choice(("torch1.1-cu90",)), nvml)
+        choose(builder, Choice(("torch1.1-cu90",)), nvml)
     assert str(caught.value) == (
         "torch1.1-cu90 cannot be used here: Docker 20.10.24 here passes no GPUs: install nvidia-container-toolkit, "
         "then `nvidia-ctk runtime configure --runtime=docker`, restart Docker; or use --engine venv, or "
         "--accelerator cpu"
     )
-    chosen = choose(builder, checkout, Choice(("torch1.1-cu90",), accelerator="cpu"), nvml)
+    chosen = choose(builder, Choice(("torch1.1-cu90",), accelerator="cpu"), nvml)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
     hook(tmp_path, monkeypatch)
-    chosen = choose(builder, checkout, Choice(("torch1.1-cu90",)), nvml)
+    chosen = choose(builder, Choice(("torch1.1-cu90",)), nvml)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
 
 

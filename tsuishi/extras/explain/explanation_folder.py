@@ -84,7 +84,7 @@ class ExplanationFolder:
         """
         sub = self.job()
         session = sub.session
-        known = choose(session.builder, session.checkout, session.choice, session.nvml).environments
+        known = choose(session.builder, session.choice, session.nvml).environments
         there = ((each.name, session.builder.find(each)) for each in known)
         ready = {name: each for name, each in there if each}
         if not sub.only_plans:

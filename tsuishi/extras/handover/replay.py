@@ -296,7 +296,7 @@ def _unusable(
         refusal = session.builder.engines.refusal(environment)
         for accelerator in {entry.accelerator for entry in plan if entry.environment == name}:
             as_then = replace(session.choice, accelerator=accelerator or session.choice.accelerator)
-            refusal = refusal or why_not_run(session.builder, session.checkout, as_then, session.nvml, environment)
+            refusal = refusal or why_not_run(session.builder, as_then, session.nvml, environment)
         if refusal:
             yield name, refusal
 

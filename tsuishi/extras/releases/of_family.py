@@ -23,7 +23,7 @@ def with_releases(session: Session, family: str) -> Session:
     for_cpus = {each.released for each in able if each.accelerators == ("cpu",)}
     releases = [each for each in able if on == "cuda" or each.cuda is None or each.released not in for_cpus]
     releases.sort(key=lambda each: (str(each.released), each.name))
-    found = usable(session.builder, session.checkout, choice, nvml, releases, to_run=True)
+    found = usable(session.builder, choice, nvml, releases, to_run=True)
     if not found.environments:
         raise UserError(f"no release of {family} can be used here: {found.reasons or f'none computes on {on}'}")
     for name, reason in found.left_out.items():

@@ -104,7 +104,7 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
 
 def built_for(session: Session) -> dict[str, Ready]:
     """The chosen environments, ready to be entered."""
-    return session.build(choose(session.builder, session.checkout, session.choice, session.nvml).environments)
+    return session.build(choose(session.builder, session.choice, session.nvml).environments)
 
 
 def output_of_script(

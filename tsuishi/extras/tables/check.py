@@ -289,7 +289,7 @@ def nearest_environments(found: Found) -> list[Environment]:
     if named:
         known = [*named_environments(images, named)]
     with_library = [each for each in known if not number.library or number.library in {pin.name for pin in each.pins}]
-    fit = usable(session.builder, session.checkout, session.choice, session.nvml, with_library, to_run=True)
+    fit = usable(session.builder, session.choice, session.nvml, with_library, to_run=True)
     if not fit.environments:
         wanted = " with ".join(filter(None, [framework, number.library]))
         reasons = fit.reasons or f"images/ has none with {wanted}"
