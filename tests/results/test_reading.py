@@ -122,12 +122,7 @@ def test_whatever_happens_to_a_run_it_is_read_as_its_trials_are(
     of_trials = read_runs([run.directory], WORDS)
     for name in ("trials", "samples", "metrics", "telemetry"):
         assert getattr(kept, name).equals(getattr(of_trials, name)), name
-    assert (dict(kept.records), kept.flags, kept.settings, kept.axes) == (
-        dict(of_trials.records),
-        of_trials.flags,
-        of_trials.settings,
-        of_trials.axes,
-    )
+    assert (kept.details, kept.axes) == (of_trials.details, of_trials.axes)
 
 
 def test_a_report_writes_nothing_into_a_run(tmp_path: Path) -> None:
@@ -153,7 +148,7 @@ def test_a_table_that_was_forged_with_its_manifest_is_a_line(tmp_path: Path, col
     table.write_text(table.read_text().replace(f",{was},", f',"{forged}",'))
     listed(run)
     with pytest.raises(UserError, match=why):
-        [record.phases for record in read_runs([run], WORDS).records.values()]
+        [details.phases for details in read_runs([run], WORDS).details]
 
 
 def test_a_row_of_a_trial_that_is_not_there_is_a_line(tmp_path: Path) -> None:

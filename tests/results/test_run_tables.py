@@ -131,7 +131,7 @@ def test_what_a_trial_says_is_read_exactly_from_the_gathered_tables(
     assert (trial["duration_s"], trial["energy_j"], trial["exit_code"]) == (duration_s, energy_j, -9)
     assert trial["reason"] == visible(csv_value(reason))
     assert pd.isna(trial["simulated"])
-    (found,) = results.records.values()
+    (found,) = results.details
     assert (found.phases, found.command) == (phases, command)
     assert (found.flags, found.settings) == (visible(flags), {"epochs": 3, "stop_at": 0.1})
 

@@ -46,7 +46,7 @@ def test_the_same_run_twice_or_three_times_is_one_run(run: RunDirectory, tmp_pat
     for others in ([run], [same_id], [renamed], [renamed, run]):
         results = read_runs([run, *others], WORDS)
         assert list(results.runs) == ["run"]
-        assert len(results.trials) == len(results.records) == count
+        assert len(results.trials) == len(results.details) == count
         assert estimates(run, *others).equals(estimates(run))
         assert outcomes(results).equals(outcomes(read_runs([run], WORDS)))
         assert [(copy.other, copy.shared, copy.trials) for copy in results.copies] == [("run", count, count)] * len(

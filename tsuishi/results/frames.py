@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +18,6 @@ from tsuishi.results.admission import Exclusion, exclude
 from tsuishi.results.assurance import Assurance, assurance
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.facts import Phase, Scalar
 from tsuishi.results.record_files import read_visible
 from tsuishi.results.records import (
     AnyRecord,
@@ -28,11 +27,10 @@ from tsuishi.results.records import (
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
-from tsuishi.results.run_tables import RunTables, chosen, detail, joined
+from tsuishi.results.run_tables import RunTables, TrialDetails, chosen, joined
 from tsuishi.results.same_machine import machines
 from tsuishi.results.same_trials import Copy, common
 from tsuishi.specs.statuses import MISSING, OK
-from tsuishi.specs.trial_spec import Value
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What an estimate belongs to. `column` is the label of the environment: its name, or more where two have the same name.
@@ -42,43 +40,15 @@ _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `inv
 _WHY_NEVER = mark("planned, but the run was stopped before it")
 
 
-class TrialDetails(NamedTuple):
-    """What a report says of a trial beside its columns: see schema.DETAILS. None: not known."""
-
-    phases: list[Phase] | None
-    flags: dict[str, Scalar] | None
-    settings: dict[str, Value] | None
-    command: list[str] | None
-
-
-class Details(Mapping[tuple[str, str], TrialDetails]):
-    """The details of every trial, by run and trial id; each is parsed when it is asked for."""
-
-    def __init__(self, keys: Iterable[tuple[str, str]], texts: Mapping[str, Sequence[str]]) -> None:
-        self._place_of = {key: place for place, key in enumerate(keys)}
-        self._texts = texts
-
-    def __getitem__(self, key: tuple[str, str]) -> TrialDetails:
-        place = self._place_of[key]
-        return TrialDetails(**{name: detail(name, texts[place]) for name, texts in self._texts.items()})
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._place_of)
-
-    def __len__(self) -> int:
-        return len(self._place_of)
-
-
 @dataclass(frozen=True)
 class Results:
-    """One or several runs. `trials` has a `run_id`; `records` holds the details of each.
+    """One or several runs. `trials` has a `run_id`; `details` are those of each of them.
 
     Records of environments and machines, and names of workloads, are by record id; the `machine` of a trial is the id
-    of the record that stands for all of the same machine. `flags`: what the workload of each
-    trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
-    `excluded`: the trials with the status excluded, see admission.py. `copies`: the runs with trials that other runs
-    have too, of which `runs` has only those with trials of their own; `family`: by run, the run that stands for all
-    copies of it. `assurances`: by run, how far it is known to be what its runner wrote.
+    of the record that stands for all of the same machine. `excluded`: the trials with the status excluded, see
+    admission.py. `copies`: the runs with trials that other runs have too, of which `runs` has only those with trials of
+    their own; `family`: by run, the run that stands for all copies of it. `assurances`: by run, how far it is known to
+    be what its runner wrote.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -91,9 +61,7 @@ class Results:
     environments: dict[str, EnvironmentRecord]
     machines: dict[str, MachineRecord]
     workloads: dict[str, str]
-    records: Details
-    flags: list[dict[str, Any]]
-    settings: dict[tuple[str, str], dict[str, Any]]
+    details: list[TrialDetails]
     excluded: list[Exclusion]
     copies: list[Copy]
     family: dict[str, str]
@@ -137,8 +105,6 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     described = {name: record for name, record in sorted(records.items()) if isinstance(record, MachineRecord)}
     trials = _label_columns(_with_axes(given.trials, words, axes), environments, machines(described), replays)
     excluded = exclude(trials, given.tables, words)
-    keys = [*zip(trials["run_id"], trials["trial_id"], strict=True)]
-    settings = [detail("settings", text) or {} for text in given.details["settings"]]
     return Results(
         words,
         axes,
@@ -147,9 +113,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
         environments,
         described,
         {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},
-        Details(keys, given.details),
-        [detail("flags", text) or {} for text in given.details["flags"]],
-        dict(zip(keys, settings, strict=True)),
+        given.details,
         excluded,
         found.copies,
         found.family,

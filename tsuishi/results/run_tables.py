@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,7 +21,7 @@ from tsuishi.results.facts import Phase, Scalar
 from tsuishi.results.record_files import REMEDY as ALL_OF_IT
 from tsuishi.results.schema import Column
 from tsuishi.specs.statuses import RECORDED
-from tsuishi.specs.trial_spec import Lengths
+from tsuishi.specs.trial_spec import Lengths, Value
 
 # The column of a trial's place among all trials, where a table has many rows of a trial.
 TRIAL = "trial"
@@ -35,15 +36,43 @@ _DETAILS: Mapping[str, TypeAdapter[Any]] = {
 }
 
 
+@dataclass(frozen=True)
+class TrialDetails:
+    """What a report says of a trial beside its columns, see schema.DETAILS; empty where it is not known.
+
+    Phases and command are parsed when they are asked for, as those of few trials are.
+    """
+
+    flags: dict[str, Scalar]
+    settings: dict[str, Value]
+    _phases: str
+    _command: str
+
+    @classmethod
+    def parsed(cls, phases: str, flags: str, settings: str, command: str) -> "TrialDetails":
+        """From the cells of a trial. Raises UserError for flags or settings that are none."""
+        return cls(_detail("flags", flags) or {}, _detail("settings", settings) or {}, phases, command)
+
+    @property
+    def phases(self) -> list[Phase]:
+        """Raises UserError where the cell holds none."""
+        return _detail("phases", self._phases) or []
+
+    @property
+    def command(self) -> list[str]:
+        """Raises UserError where the cell holds none."""
+        return _detail("command", self._command) or []
+
+
 class RunTables(NamedTuple):
     """The tables of a run. `trials`: the columns of schema.TRIALS, in the order of their ids.
 
-    `details`: by the names of schema.DETAILS, the texts of all trials, for `detail`. `tables`: by name; `trial` is the
-    place of a row's trial, and the rows of a trial lie together, in the order of the trials.
+    `details`: of each trial. `tables`: by name; `trial` is the place of a row's trial, and the rows of a trial lie
+    together, in the order of the trials.
     """
 
     trials: pd.DataFrame
-    details: dict[str, list[str]]
+    details: list[TrialDetails]
     tables: dict[str, pd.DataFrame]
 
 
@@ -56,7 +85,7 @@ def read(folder: Path, run: Path) -> RunTables:
     frame = _read(path, run, (*schema.TRIALS, *schema.DETAILS))
     if unknown := {*frame["status"]} - {*RECORDED}:
         raise UserError(f"{path}: '{min(unknown)}' is no status; {ALL_OF_IT}")
-    details = {column.name: frame.pop(column.name).tolist() for column in schema.DETAILS}
+    details = [*map(TrialDetails.parsed, *(frame.pop(column.name).tolist() for column in schema.DETAILS))]
     place_of = {trial_id: place for place, trial_id in enumerate(frame["trial_id"])}
     tables = {}
     for name, columns in schema.OF_A_TRIAL.items():
@@ -74,7 +103,7 @@ def read(folder: Path, run: Path) -> RunTables:
 
 
 @lru_cache(maxsize=10_000)
-def detail(name: str, text: str) -> Any:
+def _detail(name: str, text: str) -> Any:
     """The value of a column of schema.DETAILS; None for an empty cell. Raises UserError where it is none."""
     if not text:
         return None
@@ -179,7 +208,7 @@ def joined(runs: Sequence[RunTables]) -> RunTables:
             for run, begin in zip(runs, begins, strict=False)
         ]
         tables[name] = pd.DataFrame({column: _joined([rows[column] for rows in of_runs]) for column in of_runs[0]})
-    details = {column.name: [text for run in runs for text in run.details[column.name]] for column in schema.DETAILS}
+    details = [details for run in runs for details in run.details]
     return RunTables(pd.concat([run.trials for run in runs], ignore_index=True), details, tables)
 
 
@@ -198,7 +227,7 @@ def _nothing() -> RunTables:
     tables = {name: empty(columns) for name, columns in schema.OF_A_TRIAL.items()}
     for rows in tables.values():
         rows.insert(0, TRIAL, rows.pop("trial_id").cat.codes.astype("int64"))
-    return RunTables(empty(schema.TRIALS), {column.name: [] for column in schema.DETAILS}, tables)
+    return RunTables(empty(schema.TRIALS), [], tables)
 
 
 def chosen(run: RunTables, places: np.ndarray) -> RunTables:
@@ -212,5 +241,5 @@ def chosen(run: RunTables, places: np.ndarray) -> RunTables:
         for column in kept.select_dtypes("category"):
             kept[column] = kept[column].cat.remove_unused_categories()
         tables[name] = kept
-    details = {name: [texts[place] for place in places] for name, texts in run.details.items()}
+    details = [run.details[place] for place in places]
     return RunTables(run.trials.iloc[places].reset_index(drop=True), details, tables)

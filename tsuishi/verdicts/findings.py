@@ -69,8 +69,10 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
     without_ratio: dict[tuple[str, str], dict[str, float]] = {}
     for (case_id, column, quantity), least in evidence.without_ratio.items():
         without_ratio.setdefault((case_id, column), {})[quantity] = least
-    names = ["run_id", "trial_id", "case_id", "column", "environment", "status", "device", "machine_record", "machine"]
-    for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
+    names = ["case_id", "column", "environment", "status", "device", "machine_record", "machine"]
+    counting = evidence.results.counting[[*names, "simulated", "synthetic"]]
+    for place, trial in zip(counting.index.tolist(), dict_rows(counting), strict=True):
+        trial["settings"] = evidence.results.details[place].settings
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
     return [
         Finding(
@@ -121,8 +123,7 @@ def _gpus_on_a_node(axes: Mapping[str, Any]) -> int:
 
 
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
-    settings = evidence.results.settings[trial["run_id"], trial["trial_id"]]
-    whole = evidence.epochs.get(trial["case_id"])
+    settings, whole = trial["settings"], evidence.epochs.get(trial["case_id"])
     if whole is None:
         return bool(settings.get("stop_at", 0) > 0)
     fewer = whole.count is not None and settings.get("epochs", whole.count) < whole.count
@@ -140,8 +141,9 @@ def _memory_gib(machine: MachineRecord | None, gpus: int, by_cuda_mib: float | N
 def _cuda_memories_mib(evidence: Evidence) -> dict[str, float]:
     """The memory of each machine's smallest GPU, as CUDA states it."""
     by_machine: dict[str, float] = {}
-    for machine, flags in zip(evidence.results.trials["machine_record"].tolist(), evidence.results.flags, strict=True):
-        if memory_mib := flags.get("cuda_memory_mib"):
+    results = evidence.results
+    for machine, details in zip(results.trials["machine_record"].tolist(), results.details, strict=True):
+        if memory_mib := details.flags.get("cuda_memory_mib"):
             by_machine[machine] = min(float(memory_mib), by_machine.get(machine, math.inf))
     return by_machine
 

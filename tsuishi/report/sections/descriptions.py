@@ -165,8 +165,8 @@ def _flags(evidence: Evidence) -> dict[str, str]:
     """The flags that workloads reported, by environment record: threads, TF32, cudnn.benchmark and others."""
     results = evidence.results
     reported: dict[str, set[tuple[str, str]]] = {}
-    for record, flags in zip(results.trials["environment_record"], results.flags, strict=True):
-        reported.setdefault(record, set()).update((name, str(value)) for name, value in flags.items())
+    for record, details in zip(results.trials["environment_record"], results.details, strict=True):
+        reported.setdefault(record, set()).update((name, str(value)) for name, value in details.flags.items())
     texts = {
         record: ", ".join(sorted(f"{name} {value}" for name, value in flags)) for record, flags in reported.items()
     }

@@ -1,7 +1,9 @@
 """Deviations: the differences between a run and a source's experiment, as far as both are known."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
+
+import pandas as pd
 
 from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
@@ -13,7 +15,7 @@ from tsuishi.specs.selections import Selector
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
-_OF_A_TRIAL = ("run_id", "trial_id", "case_id", "protocol")
+_OF_A_TRIAL = ("suite", "framework", "synthetic", "device", "environment_record", "case_id", "protocol")
 # The names of frameworks: in sources, and in environments.
 _FRAMEWORKS = {"pytorch": "torch", "tensorflow": "tensorflow"}
 
@@ -51,7 +53,7 @@ def _is_judged_on(claim: Claim, cases: Sequence[Mapping[str, Any]]) -> bool:
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:
     if not suites:
         return
-    trials = evidence.results.trials[["suite", "framework", "synthetic", "device", "environment_record", *_OF_A_TRIAL]]
+    trials = evidence.results.trials[[*_OF_A_TRIAL]]
     trials = trials[trials["suite"].isin(suites)]
     machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     theirs = in_words(hardware.title for hardware in source.hardware)
@@ -68,7 +70,7 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
             )
     used = set(trials.loc[~trials["device"].isin(("", "cpu")), "environment_record"])
     yield from _libraries(source, [record for name, record in evidence.environment_records.items() if name in used])
-    yield from _length(evidence, source, zip(*(trials[name].tolist() for name in _OF_A_TRIAL), strict=True))
+    yield from _length(evidence, source, trials)
     if bool(trials["synthetic"].fillna(False).any()):
         yield t("Data: made up, of the same shape, in place of the source's.")
 
@@ -99,18 +101,14 @@ def _dotted(version: str | None) -> str | None:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
+def _length(evidence: Evidence, source: Source, trials: pd.DataFrame) -> Iterator[str]:
     """A sentence for each length of literal training that differs from the source's."""
     lengths = set()
     wholes = {case_id: epochs_of([source], axes) for case_id, axes in evidence.axes.items()}
-    for run_id, trial_id, case_id, protocol in trials:
-        whole = wholes[case_id]
-        if protocol != "literal" or not (whole and whole.count):
-            continue
-        trial = evidence.results.records[run_id, trial_id]
-        if any(one.name == "epoch" for one in trial.phases or []):
-            settings = trial.settings or {}
-            own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
+    for place, case_id in trials.loc[trials["protocol"] == "literal", "case_id"].items():
+        whole, trial = wholes[case_id], evidence.results.details[place]
+        if whole and whole.count and any(one.name == "epoch" for one in trial.phases):
+            own = trial.settings.get("epochs", whole.count), trial.settings.get("train_images", whole.images)
             lengths.add((own, (whole.count, whole.images)))
     for (epochs, images), (all_epochs, all_images) in sorted(pair for pair in lengths if pair[0] != pair[1]):
         yield t(

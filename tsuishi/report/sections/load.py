@@ -24,7 +24,7 @@ from tsuishi.report.parts.wording import (
     status_cell,
     text_cell,
 )
-from tsuishi.results.frames import named_rows, ok_rows
+from tsuishi.results.frames import Results, named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, MOST_OF_OTHERS, imbalance
 from tsuishi.verdicts.evidence import Evidence
@@ -207,7 +207,7 @@ def _explorer(evidence: Evidence, shown: Sequence[Series]) -> View:
             {
                 "id": trial_id,
                 "label": _label(trial, cases[trial.case_id], several_runs),
-                **_over_time(evidence, trial, series),
+                **_over_time(results, series),
             }
             for _, trial_id, trial, series in entries
         ],
@@ -229,9 +229,9 @@ def _titles() -> dict[str, str]:
     return {quantity: t(label) for quantity, label in _QUANTITIES.items()}
 
 
-def _over_time(evidence: Evidence, trial: Any, series: Series) -> dict[str, Any]:
+def _over_time(results: Results, series: Series) -> dict[str, Any]:
     """The data of a trial, see _explorer."""
-    spans = evidence.results.records[trial.run_id, trial.trial_id].phases or []
+    spans = results.details[series.trial].phases
     phases = [[span.name, span.begin_s, span.end_s or series.end_s] for span in spans]
     return {"phases": phases, "step_s": series.step_s, "devices": series.devices}
 
@@ -269,7 +269,7 @@ def longest_trial(evidence: Evidence, suite: str, shown: Sequence[Series]) -> Vi
     trials = ok_rows(trials[(trials["suite"] == suite) & trials.index.isin(list(by_trial))])
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
-        drawn = course.of_trial(_titles(), _over_time(evidence, trial, by_trial[index]))
+        drawn = course.of_trial(_titles(), _over_time(evidence.results, by_trial[index]))
         if drawn["vconcat"]:
             caption = t(
                 "The longest trial of those above, {trial} of run {run}; bands are the workload's phases.",

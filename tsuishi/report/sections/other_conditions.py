@@ -72,8 +72,8 @@ def reported_facts(evidence: Evidence, column: str) -> dict[str, str]:
     A flag that an earlier tsuishi did not ask for is unknown.
     """
     trials = evidence.results.trials
-    here = (trials["column"] == column).tolist()
-    flags = [dict(of_trial) for of_trial, is_here in zip(evidence.results.flags, here, strict=True) if is_here]
+    here = trials["column"] == column
+    flags = [evidence.results.details[place].flags for place in trials.index[here]]
     names = {
         "device": t("device"),
         "simulated": t("simulated devices"),
@@ -92,11 +92,11 @@ def reported_facts(evidence: Evidence, column: str) -> dict[str, str]:
 
 def timing_settings(evidence: Evidence) -> dict[str, str]:
     """How trials of each suite were timed."""
-    suites = evidence.results.trials[["run_id", "trial_id", "suite"]].itertuples(index=False)
+    results = evidence.results
     timed = {
         (t("{suite}: {setting}", suite=suite, setting=name), str(value))
-        for run_id, trial_id, suite in suites
-        for name, value in evidence.results.settings[run_id, trial_id].items()
+        for suite, details in zip(results.trials["suite"], results.details, strict=True)
+        for name, value in details.settings.items()
         if name != "seed"  # each run draws its own
     }
     return descriptions.shared_values({name: value} for name, value in sorted(timed))

@@ -64,10 +64,10 @@ def _commands(evidence: Evidence) -> View:
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    trials = evidence.results.trials[["suite", "case_id", "column", "run_id", "trial_id"]]
-    for trial in named_rows(trials.drop_duplicates(["case_id", "column"])):
-        given = evidence.results.records[trial.run_id, trial.trial_id].command or []
-        command = " ".join(shlex.quote(" ".join(str(word).split())) for word in given)
+    trials = evidence.results.trials[["suite", "case_id", "column"]].drop_duplicates(["case_id", "column"])
+    for place, trial in zip(trials.index.tolist(), named_rows(trials), strict=True):
+        given = evidence.results.details[place].command
+        command = " ".join(shlex.quote(" ".join(word.split())) for word in given)
         row = {"suite": trial.suite, "case_id": trial.case_id, "environment": trial.column, "command": command}
         rows[trial.case_id, trial.column] = row
     first = {row["suite"]: row["command"] for row in reversed(rows.values()) if row["command"]}
