@@ -10,7 +10,7 @@ from benchmarks.gpu.kit import Kit, trials_of
 from benchmarks.gpu.limits import of_operation, sheet_of
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import KINK_PERCENT, Fit, Point, fit
-from tsuishi.estimates.roofline import DeviceLimits, roofline
+from tsuishi.estimates.roofline import Limit, roofline
 from tsuishi.machine.compatibility import read_table
 from tsuishi.specs.source import Source, read_sources
 
@@ -80,7 +80,8 @@ def of_limit(trial: Mapping[str, Any], limits: Sequence[Mapping[str, Any]]) -> F
     most = of_operation(products, "matmul", "flops_per_s")
     if most is None:
         return not_here(what, "step 3 measured no limit of fp32")
-    device = DeviceLimits({"fp32": most}, of_operation(limits, "memory_copy", "bytes_per_s"))
+    moved = of_operation(limits, "memory_copy", "bytes_per_s")
+    device = {("flops_per_s", "fp32"): Limit(most)} | ({("bytes_per_s", ""): Limit(moved)} if moved else {})
     share = roofline(rates, device, "fp32", 1)
     both = f"{rates.get('flops_per_s', 0) / 1e12:.4g} of {most / 1e12:.4g} TFLOP/s"
     both += f", by {share.bound}" if share else ""

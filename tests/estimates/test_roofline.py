@@ -20,14 +20,16 @@ from tests.synthetic_run import (
 )
 from tests.words import WORDS
 from tsuishi.estimates import roofline as limits
-from tsuishi.estimates.intervals import Region
-from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
+from tsuishi.estimates.roofline import Device, Limit, roofline
 from tsuishi.estimates.timed_blocks import TimedBlock, work_estimates
 from tsuishi.report.parts.suite_cases import SuiteCases
 from tsuishi.verdicts.evidence import Evidence
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
-DEVICE = DeviceLimits({"fp32": 100.0, "fp16": 1000.0}, 10.0, {("flops_per_s", "fp32"): Region(90.0, 120.0)})
+MEMORY = ("bytes_per_s", "")
+DEVICE = {
+    ("flops_per_s", "fp32"): Limit(100.0, 90.0, 120.0), ("flops_per_s", "fp16"): Limit(1000.0), MEMORY: Limit(10.0)
+}  # fmt: skip
 
 
 def rates(
@@ -100,8 +102,8 @@ def test_the_fraction_is_of_the_nearer_limit(
 
 def test_without_a_limit_for_the_precision_or_the_memory_there_is_no_fraction() -> None:
     assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, DEVICE, "bf16", 1) is None
-    assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, DeviceLimits({"fp32": 1.0}, None), "fp32", 1) is None
-    assert roofline({"flops_per_s": 1.0}, DeviceLimits({"fp32": 4.0}, None), "fp32", 1) == (0.25, "arithmetic")
+    assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, {("flops_per_s", "fp32"): Limit(1.0)}, "fp32", 1) is None
+    assert roofline({"flops_per_s": 1.0}, {("flops_per_s", "fp32"): Limit(4.0)}, "fp32", 1) == (0.25, "arithmetic")
 
 
 def add_limits(run: SyntheticRun) -> None:
@@ -118,7 +120,7 @@ def test_limits_are_the_best_of_all_environments_on_the_machine(tmp_path: Path) 
     run = SyntheticRun(tmp_path / "run")
     add_limits(run)
     assert Evidence([run.finish()], (), WORDS).limits == {
-        Device(run.machine, "cpu"): DeviceLimits({"fp32": 200.0}, 40.0)
+        Device(run.machine, "cpu"): {("flops_per_s", "fp32"): Limit(200.0), MEMORY: Limit(40.0)}
     }
 
 
@@ -133,9 +135,10 @@ def test_a_limit_grows_neither_with_the_number_of_trials_nor_with_that_of_cases(
              "value": 100.0 * math.exp(random.normal(0, 0.03))}
             for case in range(12) for trial in range(trials)
         ]  # fmt: skip
-        of_device = limits.measured_limits(rows)[Device("m", "cpu")]
-        found.append(of_device.flops_per_s["fp32"])
-        low, high = of_device.intervals["flops_per_s", "fp32"]
+        value, low, high = limits.measured_limits(rows)[Device("m", "cpu")]["flops_per_s", "fp32"]
+        assert low is not None
+        assert high is not None
+        found.append(value)
         misses += not low <= 100 <= high
     assert np.mean(found) == pytest.approx(100, rel=0.003)
     assert misses / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)

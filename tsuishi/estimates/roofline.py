@@ -18,13 +18,15 @@ from tsuishi.estimates.intervals import CONFIDENCE, Region, Term
 from tsuishi.estimates.variances import moderated
 from tsuishi.results.frames import dict_rows
 
+Bound = Literal["arithmetic", "memory"]
+
 # The precision whose products a case is held against; without an axis it computes in FP32.
 _PRODUCT_OF = {"amp_fp16": "fp16", "amp_bf16": "bf16", "": "fp32"}
 
+# What a quantity is limited by.
+_BOUNDS: Mapping[str, Bound] = {"flops_per_s": "arithmetic", "bytes_per_s": "memory"}
 # The quantity that is a limit, by the operation that measures it.
 _LIMITED_BY = {"matmul": "flops_per_s", "memory_copy": "bytes_per_s"}
-
-Bound = Literal["arithmetic", "memory"]
 
 
 class Device(NamedTuple):
@@ -34,15 +36,16 @@ class Device(NamedTuple):
     name: str
 
 
-class DeviceLimits(NamedTuple):
-    """P of one device by precision, in FLOP/s; B of its memory in B/s (reads and writes), None where not measured.
+class Limit(NamedTuple):
+    """The best rate of a device, with the ends of its 95 % interval; None where no case has several trials."""
 
-    `intervals`: 95 %, by quantity and precision; none where no case has several trials.
-    """
+    value: float
+    low: float | None = None
+    high: float | None = None
 
-    flops_per_s: dict[str, float]
-    bytes_per_s: float | None
-    intervals: Mapping[tuple[str, str], Region] = {}
+
+# By quantity and precision: P of one device, in FLOP/s; and B of its memory in B/s (reads and writes), of precision "".
+DeviceLimits = Mapping[tuple[str, str], Limit]
 
 
 class Fraction(NamedTuple):
@@ -65,27 +68,22 @@ def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLi
     """
     found: dict[Device, dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]]] = {}
     for row in rates:
-        if row["operation"] and _LIMITED_BY.get(row["operation"]) == row["quantity"]:
+        if row["operation"] and _LIMITED_BY.get(row["operation"]) == row["quantity"] and row["value"] > 0:
             limits = found.setdefault(Device(row["machine_record"], row["device"]), {})
             precision = row["precision"] if row["quantity"] == "flops_per_s" else ""
             trials = limits.setdefault((row["quantity"], precision), {}).setdefault((row["case_id"], row["column"]), {})
             trials[f"{row['run_id']} {row['repetition']}"] = row["value"]
     return {
-        device: _limits({key: [*cases.values()] for key, cases in limits.items()}) for device, limits in found.items()
+        device: {key: _limit([*cases.values()]) for key, cases in limits.items()} for device, limits in found.items()
     }
 
 
-def _limits(every: Mapping[tuple[str, str], Sequence[Mapping[str, float]]]) -> DeviceLimits:
-    """The limits by quantity and precision, from the values of each case, by trial."""
-    rates, intervals = {}, {}
-    for key, cases in every.items():
-        several = [trials for trials in cases if len(trials) > 1]
-        if several:
-            rates[key], intervals[key] = _best(several), _interval(several)
-        else:
-            rates[key] = max(value for trials in cases for value in trials.values())
-    flops_per_s = {key[1]: rate for key, rate in rates.items() if key[0] == "flops_per_s"}
-    return DeviceLimits(flops_per_s, rates.get(("bytes_per_s", "")), intervals)
+def _limit(cases: Sequence[Mapping[str, float]]) -> Limit:
+    """The limit, from the values of each case, by trial."""
+    several = [trials for trials in cases if len(trials) > 1]
+    if several:
+        return Limit(_best(several), *_interval(several))
+    return Limit(max(value for trials in cases for value in trials.values()))
 
 
 def _best(cases: Sequence[Mapping[str, float]]) -> float:
@@ -116,6 +114,12 @@ def _interval(cases: Sequence[Mapping[str, float]]) -> Region:
     return Region(*(math.exp(max(of_end)) for of_end in zip(*ends, strict=True)))
 
 
+def limits_of_case(limits: DeviceLimits, precision: str) -> dict[str, float]:
+    """P and B for a case of this precision ("": it has no such axis), by quantity, as far as they were measured."""
+    keys = ("flops_per_s", product_of(precision)), ("bytes_per_s", "")
+    return {key[0]: limits[key].value for key in keys if key in limits}
+
+
 def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, devices: int) -> Fraction | None:
     """max(F / P, Q / B) over the measured time, from the rates F and Q over that time (flops_per_s, bytes_per_s).
 
@@ -123,16 +127,10 @@ def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, d
     is done with fewer operations than counted (Winograd's algorithm), left out, or done in caches can be above it, and
     so can work on a device whose limit was not reached when it was measured.
     """
-    most = {
-        "flops_per_s": ("arithmetic", limits.flops_per_s.get(product_of(precision))),
-        "bytes_per_s": ("memory", limits.bytes_per_s),
-    }
-    fractions = []
-    for quantity, rate in rates.items():
-        bound, limit = most[quantity]
-        if limit is None:
-            return None
-        fractions.append(Fraction(rate / (limit * devices), bound))  # type: ignore[arg-type]
+    most = limits_of_case(limits, precision)
+    if rates.keys() - most.keys():
+        return None
+    fractions = [Fraction(rate / (most[quantity] * devices), _BOUNDS[quantity]) for quantity, rate in rates.items()]
     return max(fractions, default=None)
 
 
@@ -165,7 +163,7 @@ def _fraction_row(
     """The row of one trial, from its rows of rates by quantity."""
     some = next(iter(by_quantity.values()))
     devices = 1 if pd.isna(some["devices"]) or some["simulated"] is True else int(some["devices"])
-    of_device = limits.get(Device(some["machine_record"], some["device"]), DeviceLimits({}, None))
+    of_device = limits.get(Device(some["machine_record"], some["device"]), {})
     values = {quantity: row["value"] for quantity, row in by_quantity.items()}
     fraction = roofline(values, of_device, some["precision"], devices)
     row = {**some, "quantity": "fraction_of_limit", "unit": "1", "derived": True}
@@ -179,13 +177,11 @@ def _fraction_row(
 
 def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
     """For limits.csv: a row per limit."""
-    limit_rows: list[dict[str, Any]] = []
-    for device, of_device in sorted(limits.items()):
-        where = {"machine_record": device.machine, "device": device.name}
-        values = [("flops_per_s", precision, value) for precision, value in of_device.flops_per_s.items()]
-        values += [("bytes_per_s", "", of_device.bytes_per_s)] if of_device.bytes_per_s else []
-        for value in values:
-            ends = of_device.intervals.get(value[:2], Region(math.nan, math.nan))
-            known = ends._asdict() if math.isfinite(ends.low) else {}
-            limit_rows.append({**where, **dict(zip(("quantity", "precision", "value"), value, strict=True)), **known})
-    return limit_rows
+    return [
+        {"machine_record": device.machine, "device": device.name, "quantity": quantity, "precision": precision}
+        | limit._asdict()
+        for device, of_device in sorted(limits.items())
+        for of_quantity in _BOUNDS
+        for (quantity, precision), limit in of_device.items()
+        if quantity == of_quantity
+    ]

@@ -10,7 +10,7 @@ from tests.extras.explain.test_design import FACTORS, PRINTED, measured, planted
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.roofline import DeviceLimits
+from tsuishi.estimates.roofline import Limit
 from tsuishi.extras.explain import device
 from tsuishi.extras.explain.design import bars
 from tsuishi.extras.explain.device import Limits
@@ -98,8 +98,9 @@ def test_no_limit_and_no_work_have_no_bar() -> None:
     assert device.bar(rates(1e9), 1, SHEET, Limits(most={"bytes_per_s": 1e10}, origin=""), 1.0) is None
     assert device.bar(rates(1e9, 1e9), 1, SHEET, Limits(most={"flops_per_s": 1e11}, origin=""), 1.0) is None
     assert device.bar({}, 1, SHEET, MINE, 1.0) is None
-    assert device.measured_limits(DeviceLimits({"bf16": 1e11}, None), "fp32").most == {}
-    assert device.measured_limits(DeviceLimits({"fp16": 1e11}, 1e9), "amp_fp16").most == {
+    assert device.measured_limits({("flops_per_s", "bf16"): Limit(1e11)}, "fp32").most == {}
+    both = {("flops_per_s", "fp16"): Limit(1e11), ("bytes_per_s", ""): Limit(1e9)}
+    assert device.measured_limits(both, "amp_fp16").most == {
         "flops_per_s": 1e11,
         "bytes_per_s": 1e9,
     }

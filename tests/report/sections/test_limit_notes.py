@@ -1,6 +1,6 @@
 """What a reader of fractions of limits is told."""
 
-from tsuishi.estimates.roofline import Device, DeviceLimits
+from tsuishi.estimates.roofline import Device, Limit
 from tsuishi.report.sections.quantity_tables import limit_notes
 
 
@@ -13,8 +13,11 @@ def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
 
 def test_notes_say_what_the_limits_are() -> None:
     found = {
-        Device("m", "A"): DeviceLimits({"fp32": 2e11, "bf16": 1.5e13}, 3e12),
-        Device("n", "B"): DeviceLimits({}, None),
+        Device("m", "A"): {
+            **{("flops_per_s", "fp32"): Limit(2e11), ("flops_per_s", "bf16"): Limit(1.5e13)},
+            ("bytes_per_s", ""): Limit(3e12),
+        },
+        Device("n", "B"): {},
     }
     assert limit_notes([0.5], found)[1] == (
         "The best rates: A: 15.0\u00a0TFLOP/s in bf16, 200\u00a0GFLOP/s in fp32, 3.00\u00a0TB/s; "

@@ -14,7 +14,7 @@ from pydantic import Field
 from tsuishi.base.language import t
 from tsuishi.base.toml import Record
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.estimates.roofline import DeviceLimits, product_of
+from tsuishi.estimates.roofline import DeviceLimits, limits_of_case, product_of
 from tsuishi.estimates.steadiness import STEP_TIMES
 from tsuishi.extras.explain.design import Bar
 from tsuishi.report.parts.wording import digits
@@ -53,8 +53,7 @@ def limits_of_card(
 
 def measured_limits(found: DeviceLimits, precision: str) -> Limits:
     """The limits that were measured; a rate without a limit is left out."""
-    most = {"flops_per_s": found.flops_per_s.get(product_of(precision)), "bytes_per_s": found.bytes_per_s}
-    return Limits(most={name: rate for name, rate in most.items() if rate}, origin="as measured here")
+    return Limits(most=limits_of_case(found, precision), origin="as measured here")
 
 
 def bar(rates: Mapping[str, Term], devices: int, theirs: Limits, mine: Limits, times_as_long: float) -> Bar | None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tsuishi.base.language import mark, t
-from tsuishi.estimates.roofline import Device, DeviceLimits
+from tsuishi.estimates.roofline import Device, DeviceLimits, Limit
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.shown_units import Unit
@@ -26,8 +26,6 @@ from tsuishi.report.parts.wording import (
 from tsuishi.specs.source import Epochs, Number
 
 _EPOCHS = mark("Epochs")
-# The units of limits.
-_RATES = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 # Groups of quantities, each for a table; explanations name more groups. All other quantities come last.
 _TOGETHER = {
     mark("First and later runs"): ("first_run_s", "later_run_s"),
@@ -198,15 +196,15 @@ def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLi
 
 
 def _rates_text(device: Device, limits: DeviceLimits) -> str:
-    def text(rate: float, quantity: str, precision: str) -> str:
-        unit = _RATES[quantity]
-        ends = limits.intervals.get((quantity, precision))
-        between = f" ({' – '.join(amount(end, unit) for end in ends)})" if ends else ""
-        return f"{amount(rate, unit)}{between}"
+    def text(limit: Limit, unit: str) -> str:
+        ends = [amount(end, unit) for end in (limit.low, limit.high) if end is not None]
+        return amount(limit.value, unit) + (f" ({' – '.join(ends)})" if ends else "")
 
     rates = [
-        t("{rate} in {precision}", rate=text(rate, "flops_per_s", precision), precision=precision)
-        for precision, rate in sorted(limits.flops_per_s.items())
+        t("{rate} in {precision}", rate=text(limit, "FLOP/s"), precision=precision)
+        for (quantity, precision), limit in sorted(limits.items())
+        if quantity == "flops_per_s"
     ]
-    rates += [text(limits.bytes_per_s, "bytes_per_s", "") if limits.bytes_per_s else t("memory not measured")]
+    memory = limits.get(("bytes_per_s", ""))
+    rates += [text(memory, "B/s") if memory else t("memory not measured")]
     return f"{device.name}: {', '.join(rates)}"
