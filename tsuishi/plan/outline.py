@@ -86,14 +86,10 @@ def outline(
     chosen = choose_questions(main, costs, left_s, choice.environments)
     asked = _named(chosen.questions)
     rest = tuple(question for question in possible if question not in chosen.questions)
-    counts = chosen.counts()
-    first = {cell: trial for cell, trial in matrix.first.items() if cell in counts}
-    trials = tuple(plan.plan_trials(Matrix(first, counts, ()), choice.seed))
-    fitting = (*asked, *chosen.further)
-    spent = costs.building_s({*choice.environments, *(name for question in fitting for name in question.environments)})
-    spare_s = left_s - spent - sum(costs.trial_s[trial.cell] for trial in trials)
+    first = {cell: trial for cell, trial in matrix.first.items() if cell in chosen.counts}
+    trials = tuple(plan.plan_trials(Matrix(first, chosen.counts, ()), choice.seed))
     left = [question for question in rest if question not in chosen.further]
-    more = tuple(with_more_time(left, costs, spare_s, counts))
+    more = tuple(with_more_time(left, costs, left_s - chosen.seconds, chosen.counts))
     return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 

@@ -1,5 +1,6 @@
 """Chooses the questions for a given time, by the worth of their answers per second. Pure functions."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,20 +43,72 @@ class Costs:
 
 
 class QuestionChoice(NamedTuple):
-    """The main questions that fit. `trials`: for a cell of a comparison. `further`: questions that fit beside them."""
+    """The main questions that fit. `trials`: for a cell of a comparison. `further`: questions that fit beside them.
+
+    `counts`: the trials of all of these, by cell; `seconds`: those of their builds and trials.
+    """
 
     questions: tuple[PlannedQuestion, ...]
     trials: int
-    further: tuple[PlannedQuestion, ...] = ()
+    further: tuple[PlannedQuestion, ...]
+    counts: dict[MatrixCell, int]
+    seconds: float
 
-    def counts(self) -> dict[MatrixCell, int]:
-        """The number of trials by cell."""
-        counts: dict[MatrixCell, int] = {}
-        for questions, trials in ((self.further, LOOKS[0]), (self.questions, self.trials)):
-            for question in questions:
-                for cell in question.cells:
-                    counts[cell] = max(counts.get(cell, 0), _target(question, trials))
-        return counts
+
+class _Basket:
+    """Takes questions one after the other: each adds only the builds and trials that those before it did not bring.
+
+    environments: those that are built in any case. done: trials so far, by cell. before: questions chosen already.
+    """
+
+    def __init__(
+        self,
+        candidates: Iterable[PlannedQuestion],
+        costs: Costs,
+        environments: Iterable[str] = (),
+        done: Mapping[MatrixCell, int] | None = None,
+        before: Iterable[PlannedQuestion] = (),
+    ) -> None:
+        self.left = list(candidates)
+        self.taken: list[PlannedQuestion] = []
+        self._before = [*before]
+        self._costs = costs
+        self._environments = {*environments}
+        self.counts = dict(done or {})
+        self.seconds = costs.building_s(self._environments)
+
+    def price_s(self, question: PlannedQuestion, trials: int) -> float:
+        """Seconds that a question adds, with so many trials of each of its cells."""
+        made, counts = self._environments, self.counts
+        building_s = self._costs.building_s({*made, *question.environments}) - self._costs.building_s(made)
+        missing = {cell: trials - counts.get(cell, 0) for cell in question.cells if trials > counts.get(cell, 0)}
+        return building_s + self._costs.measuring_s(missing)
+
+    def take(self, question: PlannedQuestion, trials: int) -> None:
+        """Take a question, with so many trials of each of its cells."""
+        self.seconds += self.price_s(question, trials)
+        self.left.remove(question)
+        self.taken.append(question)
+        self._environments |= {*question.environments}
+        self.counts |= {cell: max(trials, self.counts.get(cell, 0)) for cell in question.cells}
+
+    def fill(self, left_s: float, trials: int, most: float = MOST_MAIN) -> None:
+        """Take question after question, always that of the highest rank of those that fit `left_s`.
+
+        trials: for a cell of a comparison. most: of questions; claims that no question is about yet come beyond it.
+        """
+        while self.seconds <= left_s:
+            prices = {question.id: self.price_s(question, _target(question, trials)) for question in self.left}
+            fitting = [question for question in self.left if self.seconds + prices[question.id] <= left_s]
+            if not fitting:
+                break
+            before = [*self._before, *self.taken]
+            ranks = {question.id: rank(question, prices[question.id], before) for question in fitting}
+            best = max(fitting, key=lambda question: ranks[question.id])
+            is_new_claim, *_ = ranks[best.id]
+            if len(self.taken) >= most and not is_new_claim:
+                break
+            self.take(best, _target(best, trials))
 
 
 def choose_questions(
@@ -63,35 +116,23 @@ def choose_questions(
 ) -> QuestionChoice:
     """The main questions: those with the most worth per second, so few that each comparison can have six trials.
 
-    If less than three questions fit in this way, each has three trials. If none fits, each has one trial, which is not
-    enough for a verdict. `environments`: those that are built in any case. Equal arguments give equal results.
+    If six fit in this way, further questions fit beside them, with three trials for a cell; builds for them are worth
+    it. If less than three questions fit, each has three trials. If none fits, each has one trial, which is not enough
+    for a verdict. `environments`: those that are built in any case. Equal arguments give equal results.
     """
-    wanted, least = (
-        QuestionChoice(_greedy(candidates, costs, left_s, trials, environments), trials)
-        for trials in (_WANTED, LOOKS[0])
-    )
-    if wanted.questions and len(wanted.questions) >= min(_FEWEST_MAIN, len(least.questions)):
-        return wanted._replace(further=_beside(candidates, costs, left_s, wanted, environments))
-    if least.questions:
-        return least
-    return QuestionChoice(_greedy(candidates, costs, left_s, 1, environments), 1)
 
+    def filled(trials: int) -> _Basket:
+        basket = _Basket(candidates, costs, environments)
+        basket.fill(left_s, trials)
+        return basket
 
-def _beside(
-    candidates: Sequence[PlannedQuestion],
-    costs: Costs,
-    left_s: float,
-    chosen: QuestionChoice,
-    environments: Collection[str],
-) -> tuple[PlannedQuestion, ...]:
-    """The questions that fit beside six main questions, with three trials for a cell. Builds for them are worth it."""
-    if len(chosen.questions) < MOST_MAIN:
-        return ()
-    counted = chosen.counts()
-    made = {*environments, *(name for question in chosen.questions for name in question.environments)}
-    left_s -= costs.measuring_s(counted)
-    rest = [question for question in candidates if question not in chosen.questions]
-    return _greedy(rest, costs, left_s, LOOKS[0], made, counted, most=len(rest), before=chosen.questions)
+    trials, basket, least = _WANTED, filled(_WANTED), filled(LOOKS[0])
+    if not basket.taken or len(basket.taken) < min(_FEWEST_MAIN, len(least.taken)):
+        trials, basket = (LOOKS[0], least) if least.taken else (1, filled(1))
+    main = tuple(basket.taken)
+    if trials == _WANTED and len(main) >= MOST_MAIN:
+        basket.fill(left_s, LOOKS[0], math.inf)
+    return QuestionChoice(main, trials, tuple(basket.taken[len(main) :]), basket.counts, basket.seconds)
 
 
 def next_questions(
@@ -102,7 +143,9 @@ def next_questions(
     asked: Sequence[PlannedQuestion] = (),
 ) -> tuple[PlannedQuestion, ...]:
     """The next questions after those that are `asked`, with three trials for a cell. `done`: trials so far, by cell."""
-    return _greedy(candidates, costs, left_s, LOOKS[0], (), done, before=asked)
+    basket = _Basket(candidates, costs, done=done, before=asked)
+    basket.fill(left_s, LOOKS[0])
+    return tuple(basket.taken)
 
 
 class Extension(NamedTuple):
@@ -120,60 +163,14 @@ def with_more_time(
     `spare_s`: the seconds that are left without more time. A candidate that has trials gets those to its next look.
     """
     extensions: list[Extension] = []
-    counted, environments, needed = dict(done), set[str](), -spare_s
-    left = list(candidates)
-    while left and len(extensions) < most:
-        looks = {each.id: next_look(each, min(counted.get(cell, 0) for cell in each.cells)) for each in left}
-        trials = {question.id: _missing(question, counted, looks[question.id]) for question in left}
-        priced = {question.id: _price(question, costs, trials[question.id], environments) for question in left}
-        best = max(left, key=lambda question: rank(question, priced[question.id]))
-        left.remove(best)
-        needed += priced[best.id]
-        environments |= {*best.environments}
-        for cell, count in trials[best.id].items():
-            counted[cell] = counted.get(cell, 0) + count
-        extensions.append(Extension(max(0.0, needed), best))
+    basket = _Basket(candidates, costs, done=done)
+    while basket.left and len(extensions) < most:
+        fewest = {each.id: min(basket.counts.get(cell, 0) for cell in each.cells) for each in basket.left}
+        looks = {each.id: next_look(each, fewest[each.id]) for each in basket.left}
+        best = max(basket.left, key=lambda question: rank(question, basket.price_s(question, looks[question.id])))
+        basket.take(best, looks[best.id])
+        extensions.append(Extension(max(0.0, basket.seconds - spare_s), best))
     return extensions
-
-
-def _greedy(
-    candidates: Sequence[PlannedQuestion],
-    costs: Costs,
-    left_s: float,
-    trials: int,
-    environments: Collection[str],
-    done: Mapping[MatrixCell, int] | None = None,
-    most: int = MOST_MAIN,
-    before: Sequence[PlannedQuestion] = (),
-) -> tuple[PlannedQuestion, ...]:
-    """Chooses question after question, always that of the highest rank, while they fit `left_s`.
-
-    A question that shares cells or environments with the chosen questions adds fewer seconds. `trials`: for a cell of a
-    comparison. `environments`: those that are built in any case. `done`: trials so far, by cell. `most`: of questions;
-    claims that no question is about yet are chosen beyond it. `before`: the questions that are chosen already.
-    """
-    chosen: list[PlannedQuestion] = []
-    made, counted = set(environments), dict(done or {})
-    spent_s = costs.building_s(made)
-    left = list(candidates)
-    while left and spent_s <= left_s:
-        added = {question.id: _missing(question, counted, _target(question, trials)) for question in left}
-        priced = {question.id: _price(question, costs, added[question.id], made) for question in left}
-        fitting = [question for question in left if spent_s + priced[question.id] <= left_s]
-        if not fitting:
-            break
-        ranks = {question.id: rank(question, priced[question.id], [*before, *chosen]) for question in fitting}
-        best = max(fitting, key=lambda question: ranks[question.id])
-        is_new_claim, *_ = ranks[best.id]
-        if len(chosen) >= most and not is_new_claim:
-            break
-        chosen.append(best)
-        left.remove(best)
-        spent_s += priced[best.id]
-        made |= {*best.environments}
-        for cell, count in added[best.id].items():
-            counted[cell] = counted.get(cell, 0) + count
-    return tuple(chosen)
 
 
 def rank(question: PlannedQuestion, price_s: float, before: Iterable[PlannedQuestion] = ()) -> tuple[bool, float, str]:
@@ -199,13 +196,3 @@ def _target(question: PlannedQuestion, trials: int) -> int:
 def next_look(question: PlannedQuestion, fewest: int) -> int:
     """The trials of each cell at the next look, from those of the cell with the fewest."""
     return next((look for look in (question.first_look, *LOOKS) if look > fewest), LOOKS[-1])
-
-
-def _missing(question: PlannedQuestion, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
-    return {cell: count for cell in question.cells if (count := target - done.get(cell, 0)) > 0}
-
-
-def _price(question: PlannedQuestion, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
-    """Seconds that a question adds: `trials` by cell, and builds beside the environments in `made`."""
-    building_s = costs.building_s({*made, *question.environments}) - costs.building_s(made)
-    return building_s + costs.measuring_s(trials)
