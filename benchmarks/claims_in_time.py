@@ -144,7 +144,7 @@ def made_run(
         clock.within_s = 1e9
     left_s = session.left_for_trials_s() - heat_s - START_S
     outlined = outline(choice, matrix, asked, {}, 1, left_s)
-    run = create(session, f"made{seed}", Plan(tuple(environments), 0.0), outlined, {})
+    run = create(session, f"made{seed}", Plan(tuple(environments), 0.0, outlined), {})
     with patch.object(measuring, "heat", heat), redirect_stdout(StringIO()):
         Measuring(session, run, ready, executor=executor).deepen(matrix, outlined.asked, outlined.others)
     return run

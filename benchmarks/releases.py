@@ -26,7 +26,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.new_run import run_of_outline
+from tsuishi.run.new_run import run_of_plan
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment, read_environments
 from tsuishi.specs.statuses import OK
@@ -100,8 +100,8 @@ def examined(session: Session, environment: Environment) -> dict[str, Any]:
         return {"failed": str(error)}
     outlined = outline_run(session, [each.as_built for each in ready.values()], ready)
     trials = tuple(trial for trial in outlined.trials if is_wanted(trial.case))
-    plan = Plan((environment,), 0.0)
-    run = run_of_outline(session, f"release-{environment.name}", plan, ready, replace(outlined, trials=trials))
+    plan = Plan((environment,), 0.0, replace(outlined, trials=trials))
+    run = run_of_plan(session, f"release-{environment.name}", plan, ready)
     store = session.builder.engines.chosen_for(environment).store
     sizes = [kept.size_bytes for kept in (store.kept() if store else ()) if kept.environment == environment.name]
     versions = ready[environment.name].record.versions or {}

@@ -26,7 +26,7 @@ from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, known_runs
 from tsuishi.results.frames import dict_rows
-from tsuishi.run.new_run import run_of_outline
+from tsuishi.run.new_run import run_of_plan
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.source import Source
 from tsuishi.specs.statuses import INTERRUPTED
@@ -134,7 +134,7 @@ class Kit:
         outlined = outline_run(session, environments, {HOST: self.ready})
         try:
             with self.until_the_end():
-                run_of_outline(session, name, Plan(environments, 0.0), {HOST: self.ready}, outlined)
+                run_of_plan(session, name, Plan(environments, 0.0, outlined), {HOST: self.ready})
         except OutOfTime:
             self.cut_off = True
         self.pack()

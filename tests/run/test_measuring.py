@@ -188,7 +188,7 @@ def test_the_time_that_is_advised_is_longer_than_the_given_time_and_enough(check
         plan_run(session(checkout, 90.0, heat_s=88.0))
     (advised,) = re.findall(r"give --within (\d+)m", str(caught.value))
     assert 60 * int(advised) > 90
-    assert plan_run(session(checkout, 60.0 * int(advised), heat_s=88.0)).questions
+    assert plan_run(session(checkout, 60.0 * int(advised), heat_s=88.0)).outlined.asked
 
 
 def test_an_environment_that_refuses_every_case_leaves_nothing_to_ask(checkout: Checkout) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from tsuishi.plan import trials as plan
@@ -22,11 +22,11 @@ class Outline:
     `costs`: expected seconds. `more`: what more time would bring.
     """
 
-    matrix: Matrix
-    asked: tuple[PlannedQuestion, ...]
-    others: tuple[PlannedQuestion, ...]
-    trials: tuple[PlannedTrial, ...]
-    costs: Costs
+    matrix: Matrix = field(default_factory=lambda: Matrix({}, {}, ()))
+    asked: tuple[PlannedQuestion, ...] = ()
+    others: tuple[PlannedQuestion, ...] = ()
+    trials: tuple[PlannedTrial, ...] = ()
+    costs: Costs = field(default_factory=lambda: Costs({}, {}))
     further: int = 0
     more: tuple[Extension, ...] = ()
 

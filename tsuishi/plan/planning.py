@@ -50,13 +50,13 @@ class TooShort(UserError):
 class Plan:
     """What a command would do.
 
-    environments: those it needs. expected_s: seconds from the command to its end. questions: the main questions.
+    environments: those it needs. expected_s: seconds from the command to its end. outlined: what it would measure.
     left_out: why environments are left out, by their names.
     """
 
     environments: tuple[Environment, ...]
     expected_s: float
-    questions: tuple[PlannedQuestion, ...] = ()
+    outlined: Outline = field(default_factory=Outline)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ def plan_builds_only(session: Session, *, only: bool = False) -> Plan:
     """
     chosen, builds = _chosen(session, to_run=False, only=only)
     print_builds(session.screen, builds, chosen.left_out)
-    return Plan(chosen.environments, _print_expected(session, builds, 0.0), (), chosen.left_out)
+    return Plan(chosen.environments, _print_expected(session, builds, 0.0), left_out=chosen.left_out)
 
 
 def plan_run(session: Session, *, only: bool = False) -> Plan:
@@ -112,7 +112,7 @@ def plan_run(session: Session, *, only: bool = False) -> Plan:
     then_s = heating_s + outlined.measuring_s / session.at_once + session.report_s
     first_s = first_answer_s(session, outlined, wanted) if session.is_limited else None
     expected_s = _print_expected(session, wanted, then_s, first_s)
-    return Plan(needed, expected_s, tuple(outlined.asked), left_out)
+    return Plan(needed, expected_s, outlined, left_out)
 
 
 def first_answer_s(session: Session, outlined: Outline, builds: Sequence[PlannedBuild]) -> float:

@@ -14,7 +14,6 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import git_state
 from tsuishi.base.option_table import options_of, task_with
 from tsuishi.machine.history import History
-from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, scatter_name
@@ -33,7 +32,6 @@ def create(
     session: Session,
     name: str,
     plan: Plan,
-    outlined: Outline,
     checked: Mapping[str, Mapping[str, float]],
     original: OriginalRun | None = None,
     search: Mapping[str, Value] | None = None,
@@ -60,9 +58,9 @@ def create(
             arguments=options_given(session, search),
             data=DataRecord.model_validate(session.data_record) if session.data_record else None,
             # Named before anything is measured.
-            questions=tuple(outlined.asked),
-            plan=outlined.trials if everything else (),
-            cases_left_out=outlined.left_out,
+            questions=plan.outlined.asked,
+            plan=plan.outlined.trials if everything else (),
+            cases_left_out=plan.outlined.left_out,
             more=(),
             sessions=(),
             self_checks={name: dict(errors) for name, errors in checked.items()},

@@ -19,7 +19,6 @@ from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.plan.lines import print_changes
-from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -42,10 +41,10 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     ready = session.build(plan.environments)
     while True:
         outlined = outline_run(session, plan.environments, ready)
-        print_changes(session.screen, outlined, plan.questions, plan.left_out)
-        plan = replace(plan, questions=outlined.asked)
+        print_changes(session.screen, outlined, plan.outlined.asked, plan.left_out)
+        plan = replace(plan, outlined=outlined)
         try:
-            return run_of_outline(session, name, plan, ready, outlined, executor)
+            return run_of_plan(session, name, plan, ready, executor)
         except SelfCheckFailed as failed:
             plan = _without(session, plan, failed)
             ready = {each.name: ready[each.name] for each in plan.environments}
@@ -68,18 +67,18 @@ def require_name(name: str) -> None:
         raise UserError(f"--name: {why}")
 
 
-def run_of_outline(
+def run_of_plan(
     session: Session,
     name: str,
     plan: Plan,
     ready: Mapping[str, Ready],
-    outlined: Outline,
     executor: Executor = LOCAL,
     original: OriginalRun | None = None,
 ) -> RunDirectory:
-    """Make a new run of an outline. ready: the environments of the plan, by name. original: the run that it replays."""
+    """Make a new run of a plan. ready: its environments, by name. original: the run that it replays."""
+    outlined = plan.outlined
     with prepared(executor, session, ready, outlined.trials) as checked:
-        run = create(session, name, plan, outlined, checked, original)
+        run = create(session, name, plan, checked, original)
         measuring = Measuring(session, run, ready, plan.expected_s, executor=executor)
         with run.alone():
             if session.is_limited:

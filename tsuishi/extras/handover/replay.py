@@ -31,17 +31,15 @@ from tsuishi.plan.choice import why_not_run
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, await_others, measurable
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import Matrix, PlannedTrial
-from tsuishi.plan.worth import Costs
+from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import OriginalRun, RunRecord
 from tsuishi.results.verification import verify
-from tsuishi.run.new_run import require_name, run_of_outline
+from tsuishi.run.new_run import require_name, run_of_plan
 from tsuishi.run.resume import environments_of_plan, planned_again, refuse_other_data, session_of_plan
 from tsuishi.specs.environment import COMPATIBILITY, Environment, find_environment
-from tsuishi.specs.questions import PlannedQuestion
 from tsuishi.specs.trial_spec import Trial
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE
 
@@ -245,15 +243,13 @@ def measure(planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirect
     """
     session, recorded = planned.session, planned.recorded
     asked = tuple(question for question in recorded.questions if {*question.environments} <= {*ready})
-    plan = Plan(planned.environments, planned.expected_s, tuple(asked), planned.left_out)
-    return run_of_outline(session, name, plan, ready, _outline(planned, ready, asked), original=planned.original)
-
-
-def _outline(planned: Replay, ready: Mapping[str, Ready], asked: tuple[PlannedQuestion, ...]) -> Outline:
-    if planned.session.clock.within_s is None:
-        return Outline(Matrix({}, {}, ()), asked, (), planned.trials, Costs({}, {}, 1))
-    matrix = measurable(planned.session, [environment.as_built for environment in ready.values()], ready)
-    return Outline(matrix, asked, (), (), Costs({}, {}, 1))
+    if session.clock.within_s is None:
+        outlined = Outline(asked=asked, trials=planned.trials)
+    else:
+        matrix = measurable(session, [environment.as_built for environment in ready.values()], ready)
+        outlined = Outline(matrix, asked)
+    plan = Plan(planned.environments, planned.expected_s, outlined, planned.left_out)
+    return run_of_plan(session, name, plan, ready, original=planned.original)
 
 
 def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Iterator[str]:

@@ -20,7 +20,7 @@ from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, in_turn
-from tsuishi.plan.worth import BETWEEN_S, Costs
+from tsuishi.plan.worth import BETWEEN_S
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import LOCAL
@@ -92,11 +92,9 @@ def measure_search(
     Raises UserError where an end of the search cannot run the case, and where the run is of another search.
     """
     search, matrix = _search(question, every=every), _matrix(session, question)
-    outlined = Outline(matrix, (), (), (), Costs({}, {}))
+    plan = Plan(question.releases, 0.0, Outline(matrix))
     with prepared(LOCAL, session, {}, ()):
-        run = resumed or create(
-            session, name or "find", Plan(question.releases, 0.0), outlined, {}, search=_options(question, every=every)
-        )
+        run = resumed or create(session, name or "find", plan, {}, search=_options(question, every=every))
         with run.alone():
             recorded = own_run(run)
             if (recorded.profile, recorded.seed) != (session.choice.profile, session.choice.seed):
