@@ -287,7 +287,7 @@ def _of_device(evidence: Evidence, asked: Difference, end: _MeasuredCorner) -> B
     here = trials[(trials["case_id"] == end.case_id) & (trials["column"] == end.column)].iloc[0]
     measured = evidence.limits.get(Device(here["machine"], here["device"]))
     precision = str(asked.axes.get("precision", ""))
-    mine = asked.my_limits or (measured and device.measured_limits(measured, precision))
+    mine = asked.my_limits or (device.measured_limits(measured, precision) if measured else None)
     keys = {name: (end.case_id, end.column, name) for name in device.RATES}
     rates = {name: evidence.terms[key] for name, key in keys.items() if key in evidence.terms}
     if asked.limits is None or mine is None:

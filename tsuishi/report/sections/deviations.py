@@ -105,7 +105,8 @@ def _length(evidence: Evidence, source: Source, trials: pd.DataFrame) -> Iterato
     """A sentence for each length of literal training that differs from the source's."""
     lengths = set()
     wholes = {case_id: epochs_of([source], axes) for case_id, axes in evidence.axes.items()}
-    for place, case_id in trials.loc[trials["protocol"] == "literal", "case_id"].items():
+    literal = trials.loc[trials["protocol"] == "literal", "case_id"]
+    for place, case_id in zip(literal.index.tolist(), literal.tolist(), strict=True):
         whole, trial = wholes[case_id], evidence.results.details[place]
         if whole and whole.count and any(one.name == "epoch" for one in trial.phases):
             own = trial.settings.get("epochs", whole.count), trial.settings.get("train_images", whole.images)
