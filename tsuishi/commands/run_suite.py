@@ -10,7 +10,7 @@ from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
-from tsuishi.run.executor import RunStopped, executor_of
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.resume import resume
 
 
@@ -44,5 +44,4 @@ def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirect
 def _measured(chain: Chain) -> RunDirectory:
     if name := chain.options.text("resume"):
         return resume(chain.session, name)
-    executor = executor_of(chain.session.settings)
-    return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)
+    return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan)

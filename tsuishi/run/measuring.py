@@ -257,9 +257,9 @@ def prepared(
         yield check_forced(session, ready, planned)
 
 
-def count_from_first_job(executor: Executor, session: Session) -> None:
+def count_from_first_job(session: Session) -> None:
     """Stop the clock of a session whose trials run elsewhere until the first begins: builds and queues do not count."""
-    if not executor.is_local:
+    if not session.settings.runs_here:
         session.clock.stop()
 
 

@@ -23,20 +23,20 @@ from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_record import OriginalRun
-from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.executor import LOCAL, Executor, executor_of
 from tsuishi.run.ledger import create
 from tsuishi.run.measuring import Measuring, count_from_first_job, prepared
 from tsuishi.specs.trial_id import is_name
 
 
-def run_suite(session: Session, name: str = "", plan: Plan | None = None, executor: Executor = LOCAL) -> RunDirectory:
+def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> RunDirectory:
     """Make a new run with `name` in its id, from this plan or from a plan made now.
 
     An environment that fails its self-check is left out, unless it was named. Raises UserError for a name that no run
     can have.
     """
     require_name(name)
-    count_from_first_job(executor, session)
+    count_from_first_job(session)
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     while True:
@@ -44,7 +44,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
         print_changes(session.screen, outlined, plan.outlined.asked, plan.left_out)
         plan = replace(plan, outlined=outlined)
         try:
-            return run_of_plan(session, name, plan, ready, executor)
+            return run_of_plan(session, name, plan, ready, executor_of(session.settings))
         except SelfCheckFailed as failed:
             plan = _without(session, plan, failed)
             ready = {each.name: ready[each.name] for each in plan.environments}

@@ -92,7 +92,7 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     recorded = own_run(run)
     session = resumed_session(given, run, recorded)
     executor = executor_of(session.settings)
-    count_from_first_job(executor, session)
+    count_from_first_job(session)
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
     refuse_other_data(session, run, recorded)

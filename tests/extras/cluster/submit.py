@@ -5,13 +5,10 @@ from pathlib import Path
 
 from tests.extras.cluster.test_slurm_run import on_slurm
 from tsuishi.base.errors import EXIT_INTERRUPTED
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.run.new_run import run_suite
 
 if __name__ == "__main__":
     try:
-        run_suite(
-            on_slurm(Path(sys.argv[1]), **dict(given.split("=", 1) for given in sys.argv[2:])), executor=OnSlurm()
-        )
+        run_suite(on_slurm(Path(sys.argv[1]), **dict(given.split("=", 1) for given in sys.argv[2:])))
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

@@ -16,7 +16,6 @@ from tests.run.test_measuring import SUITE, trials
 from tests.run.test_rounds import Bench
 from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.plan.session import Session
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
@@ -42,7 +41,7 @@ def test_time_on_a_cluster_counts_from_the_first_job_and_more_of_it_deepens_the_
     slurm: SlurmCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_cores(tmp_path)
-    run = run_suite(limited(tmp_path, 90.0), executor=OnSlurm())
+    run = run_suite(limited(tmp_path, 90.0))
     first = trials(run)
     assert min(first.values()) >= 3
     (recorded,) = run.run().sessions
@@ -78,7 +77,7 @@ def test_what_waits_when_time_is_over_is_no_trial(
     begun = time.monotonic()
     try:
         with meanwhile(drain):
-            run = run_suite(limited(tmp_path, 15.0), executor=OnSlurm())
+            run = run_suite(limited(tmp_path, 15.0))
         took_s = time.monotonic() - begun
     finally:
         for node in NODES:

@@ -16,7 +16,6 @@ from tests.machine.test_compatibility import IMAGES, KNOWN
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.extras.cluster.node_gpus import of_nodes
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.extras.cluster.settings import of_cluster
 from tsuishi.machine.compatibility import accelerator_for, gpu_refusal, why_on_cpu
 from tsuishi.plan.session import Session
@@ -94,7 +93,7 @@ def test_a_trial_without_gpus_has_its_node_alone_where_others_get_gpus(slurm: Sl
     make_checkout(tmp_path, "short_sleep", "ok", "garbage")
     work = on_slurm(tmp_path, slurm_gres="gpu:fake:1")
     with_answer(work)
-    run = run_suite(work, executor=OnSlurm())
+    run = run_suite(work)
     assert [row[2] for row in rows(run)] == ["ok"] * 3
     assert [trial.beside for _, trial in run.finished()] == [[]] * 3
     assert_whole(run)
@@ -105,7 +104,7 @@ def test_a_trial_alone_on_its_node_says_so_and_its_machine_has_the_modules_of_th
 ) -> None:
     monkeypatch.setenv("LOADEDMODULES", "cuda/12.4:gcc/13.2")
     make_checkout(tmp_path, "ok")
-    run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    run = run_suite(on_slurm(tmp_path))
     ((_, trial),) = run.finished()
     assert trial.beside == []
     machine = json.loads((run.path / "records" / f"{trial.machine_record}.json").read_text())

@@ -29,7 +29,6 @@ from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.commands.listing import run_row
 from tsuishi.extras.cluster import arrays
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.extras.cluster.submission import detached
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, open_run
@@ -106,7 +105,7 @@ def test_a_sweep_over_two_nodes_gives_the_rows_of_this_machine(slurm: SlurmClust
     names = ("ok", "unsupported", "raises", "dies", "garbage", "skipped", "out_of_memory", "tells_its_variables")
     make_checkout(tmp_path, *names)
     here = run_suite(session(tmp_path), "here")
-    there = run_suite(on_slurm(tmp_path), "there", executor=OnSlurm())
+    there = run_suite(on_slurm(tmp_path), "there")
     assert rows(there) == rows(here)
     assert_whole(there)
     own, theirs = records(there), records(here)
@@ -155,7 +154,7 @@ def test_an_array_whose_answer_was_lost_is_not_submitted_twice(
     monkeypatch.setenv("PATH", f"{programs}:{slurm.environ['PATH']}")
     monkeypatch.setattr(arrays, "_BETWEEN_S", 2.0)  # so long that a trial has ended before its array is known
     make_checkout(tmp_path, "ok", "short_sleep")
-    run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    run = run_suite(on_slurm(tmp_path))
     assert sorted(path.name for path in tmp_path.glob("*-was-asked")) == ["sbatch-was-asked", "squeue-was-asked"]
     assert [row[:3] for row in rows(run)] == [("ok", 1, "ok"), ("short_sleep", 1, "ok")]
     jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j").splitlines()
@@ -293,7 +292,7 @@ def test_a_controller_that_is_restarted_costs_nothing(slurm: SlurmCluster, tmp_p
         slurm.start_controller()
 
     with meanwhile(restart):
-        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+        run = run_suite(on_slurm(tmp_path))
     assert {row[1:3] for row in rows(run)} == {(1, "ok")}
     assert_whole(run)
 
@@ -312,7 +311,7 @@ def test_a_node_that_loses_its_power_is_a_failed_row_and_its_trial_runs_once_mor
         assert slurm.kill_node(lost[0], power_cut=True)
 
     with meanwhile(cut):
-        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+        run = run_suite(on_slurm(tmp_path))
     assert rows(run) == [
         ("ok", 1, "ok", ""),
         ("silent_for_long", 1, "failed", f"node {lost[0]} failed (NODE_FAIL)"),
@@ -334,7 +333,7 @@ def test_a_node_that_slurm_takes_for_dead_and_is_alive_commits_nothing_any_more(
         slurm.command("scontrol", "update", f"NodeName={lost[0]}", "State=DOWN", "Reason=parted")
 
     with meanwhile(part):
-        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+        run = run_suite(on_slurm(tmp_path))
     assert [row[:3] for row in rows(run)] == [("silent_for_long", 1, "failed"), ("silent_for_long", 2, "ok")]
     assert_whole(run)
 
@@ -353,7 +352,7 @@ def test_cancelled_and_preempted_jobs_are_interrupted_rows(slurm: SlurmCluster, 
         slurm.command("sbatch", *options, "--wrap", "sleep 1")
 
     with meanwhile(cancel):
-        run = run_suite(work, executor=OnSlurm())
+        run = run_suite(work)
     found = Counter((attempt, status, reason.rstrip("12")) for _, attempt, status, reason in rows(run))
     assert found == {
         (1, "interrupted", "its job was cancelled on n"): 1,
@@ -392,7 +391,7 @@ def test_ctrl_c_at_a_terminal_asks_and_cancels(slurm: SlurmCluster, tmp_path: Pa
 def test_a_job_that_reaches_its_time_limit_is_a_timeout_with_the_remedy(slurm: SlurmCluster, tmp_path: Path) -> None:
     """A minute is the shortest limit."""
     make_checkout(tmp_path, "sleeps")
-    run = run_suite(on_slurm(tmp_path, slurm_time="1"), executor=OnSlurm())
+    run = run_suite(on_slurm(tmp_path, slurm_time="1"))
     ((behaviour, attempt, status, reason),) = rows(run)
     assert (behaviour, attempt, status) == ("sleeps", 1, "timeout")
     assert re.fullmatch(r"Slurm ended its job on n\d at the job's time limit; allow more with --time", reason)

@@ -19,7 +19,6 @@ from tests.words import describe
 from tsuishi.base import owner
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.plan.planning import measurable
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
@@ -88,7 +87,7 @@ def simulated(run: RunDirectory) -> dict[Any, bool | None]:
 
 @inside
 def test_an_epoch_over_two_nodes_ends_with_the_weights_of_one_node(slurm: SlurmCluster, tmp_path: Path) -> None:
-    run = run_suite(of_suite(tmp_path, "epoch", TRAINING + ', batches = "host"'), executor=OnSlurm())
+    run = run_suite(of_suite(tmp_path, "epoch", TRAINING + ', batches = "host"'))
     found = numbers(run)
     one, two = found[1], found[2]
     assert two["replicas"] == 2
@@ -105,7 +104,7 @@ def test_an_epoch_over_two_nodes_ends_with_the_weights_of_one_node(slurm: SlurmC
 @inside
 def test_a_sum_over_two_nodes_is_measured_as_their_limit(slurm: SlurmCluster, tmp_path: Path) -> None:
     axes = 'protocol = "steady", operation = "all_reduce", devices = 2, nodes = 2, buffer_mib = 1'
-    run = run_suite(of_suite(tmp_path, "device_limits", axes), executor=OnSlurm())
+    run = run_suite(of_suite(tmp_path, "device_limits", axes))
     assert numbers(run)[2]["bytes"] == 1 << 20
     ((folder, _),) = run.finished()
     assert len((folder / "samples.csv").read_text().splitlines()) > 3
@@ -115,7 +114,7 @@ def test_a_sum_over_two_nodes_is_measured_as_their_limit(slurm: SlurmCluster, tm
 @inside
 def test_the_error_of_another_node_is_the_reason_of_the_trial(slurm: SlurmCluster, tmp_path: Path) -> None:
     axes = TRAINING.replace("batch_size = 16", "batch_size = 48").replace("nodes = [1, 2]", "nodes = 2")
-    run = run_suite(of_suite(tmp_path, "epoch", axes), executor=OnSlurm())
+    run = run_suite(of_suite(tmp_path, "epoch", axes))
     ((_, trial),) = run.finished()
     assert (trial.status, trial.reason) == (
         "out_of_memory",
@@ -143,7 +142,7 @@ def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, t
 
     session = of_suite(tmp_path, "epoch", TRAINING.replace("nodes = [1, 2]", "nodes = 2"))
     with meanwhile(kill_srun):
-        run = run_suite(session, executor=OnSlurm())
+        run = run_suite(session)
     ((_, trial),) = run.finished()
     assert trial.status == "failed"
     assert "ended by SIGKILL" in (trial.reason or "")

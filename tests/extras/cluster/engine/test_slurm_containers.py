@@ -19,7 +19,6 @@ from tests.extras.cluster.test_slurm_run import meanwhile
 from tests.run.test_runner import trials
 from tests.words import WORDS
 from tsuishi.base.settings import Settings
-from tsuishi.extras.cluster.on_slurm import OnSlurm
 from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
 
@@ -43,7 +42,7 @@ def test_trials_run_in_containers_on_the_nodes_of_a_cluster(
     tmp_path: Path, settings: Settings, slurm: SlurmCluster
 ) -> None:
     work = session(tiny_checkout(tmp_path, "escapes", "raises"), settings, **ON_SLURM)
-    run = run_suite(work, executor=OnSlurm())
+    run = run_suite(work)
     found = trials(run)
     assert {behaviour: trial["status"] for behaviour, trial in found.items()} == {"escapes": "ok", "raises": "failed"}
     assert metrics(run, found["escapes"])["refused_network"] == 1
@@ -85,6 +84,6 @@ def test_no_container_outlives_a_task_of_a_cluster_for_long(
         slurm.command("scancel", *tasks)
 
     with meanwhile(kill_and_cancel):
-        run = run_suite(work, executor=OnSlurm())
+        run = run_suite(work)
     assert sorted(trial.status for _, trial in run.finished()) == ["failed", "interrupted", "ok"]
     assert containers(client, tmp_path) == [], "SIGTERM has ended it"
