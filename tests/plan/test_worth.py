@@ -109,6 +109,13 @@ def test_more_time_brings_the_next_questions_and_says_how_much_time() -> None:
     assert [(each.seconds, each.question) for each in more] == [(45.0, first), (105.0, second)]
 
 
+def test_more_time_builds_no_environment_again_that_the_plan_builds() -> None:
+    there, new = comparison("there", worth=2, environments=("a",)), comparison("new", worth=1, environments=("b",))
+    of = costs(there, new, build_s={"a": 40.0, "b": 30.0})
+    more = with_more_time([there, new], of, spare_s=0.0, done={}, environments=("a",))
+    assert [(each.seconds, each.question) for each in more] == [(60.0, there), (150.0, new)]
+
+
 QUESTIONS = st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 60)), min_size=1, max_size=8)
 
 

@@ -89,7 +89,8 @@ def outline(
     first = {cell: trial for cell, trial in matrix.first.items() if cell in chosen.counts}
     trials = tuple(plan.plan_trials(Matrix(first, chosen.counts, ()), choice.seed))
     left = [question for question in rest if question not in chosen.further]
-    more = tuple(with_more_time(left, costs, left_s - chosen.seconds, chosen.counts))
+    built = {name for question in (*asked, *chosen.further) for name in question.environments}
+    more = tuple(with_more_time(left, costs, left_s - chosen.seconds, chosen.counts, {*built, *choice.environments}))
     return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 

@@ -156,14 +156,21 @@ class Extension(NamedTuple):
 
 
 def with_more_time(
-    candidates: Sequence[PlannedQuestion], costs: Costs, spare_s: float, done: Mapping[MatrixCell, int], most: int = 3
+    candidates: Sequence[PlannedQuestion],
+    costs: Costs,
+    spare_s: float,
+    done: Mapping[MatrixCell, int],
+    environments: Iterable[str] = (),
+    most: int = 3,
 ) -> list[Extension]:
     """The next questions by worth per second, each with the seconds of it and of those before it; at most `most`.
 
     `spare_s`: the seconds that are left without more time. A candidate that has trials gets those to its next look.
+    `environments`: those that are built before.
     """
     extensions: list[Extension] = []
-    basket = _Basket(candidates, costs, done=done)
+    basket = _Basket(candidates, costs, environments, done)
+    spare_s += basket.seconds
     while basket.left and len(extensions) < most:
         fewest = {each.id: min(basket.counts.get(cell, 0) for cell in each.cells) for each in basket.left}
         looks = {each.id: next_look(each, fewest[each.id]) for each in basket.left}
