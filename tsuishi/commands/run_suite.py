@@ -7,11 +7,12 @@ from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.option_table import options_of
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.planning import plan_run
-from tsuishi.results.attempts import has_failed
+from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
 from tsuishi.run.executor import RunStopped
 from tsuishi.run.resume import resume
+from tsuishi.specs.statuses import is_finding
 
 
 def make_or_resume(chain: Chain) -> None:
@@ -36,7 +37,7 @@ def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirect
         chain.session.screen.say(f"stopped: {stopped}")
         chain.end_with(EXIT_TRIAL_FAILED)
         return stopped.run
-    if has_failed(run):
+    if not all(is_finding(trial.status) for trial in last_attempts(run).values()):
         chain.end_with(EXIT_TRIAL_FAILED)
     return run
 

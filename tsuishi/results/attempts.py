@@ -1,12 +1,9 @@
-"""Attempts: which of several attempts at a trial counts, and what the trials of a plan came to."""
+"""Attempts: which of several attempts at a trial counts."""
 
-from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
 if TYPE_CHECKING:
@@ -28,14 +25,3 @@ def last_rows(trials: "pd.DataFrame") -> "pd.DataFrame":
     ordered = trials.sort_values(["run_id", "trial_id", "attempt"], kind="stable")
     last = ordered.groupby(["run_id", "case_id", "environment", "repetition"])["attempt"].transform("max")
     return ordered[ordered["attempt"] == last]
-
-
-def status_counts(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:
-    """How many trials of a plan came to which status; a trial that has no attempt counts as 'not run'."""
-    latest = last_attempts(run)
-    return Counter(latest[trial].status if trial in latest else "not run" for trial in planned)
-
-
-def has_failed(run: RunDirectory) -> bool:
-    """Whether the last attempt at some trial failed, timed out, or never came to an end."""
-    return any(not is_finding(trial.status) for trial in last_attempts(run).values())

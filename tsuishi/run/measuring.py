@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from tsuishi.plan.lines import brief
 from tsuishi.plan.planning import published_sources
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for, history_kinds, history_name
-from tsuishi.results.attempts import status_counts
+from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import LOCAL, Executor, await_gpus
 from tsuishi.run.ledger import Ledger, learn_scatter
@@ -202,7 +203,8 @@ class Measuring:
             self._ledger.ended()
         finally:
             session.history.keep()
-        counts = status_counts(self.run, [entry.id for entry in self.run.run().plan])
+        last = last_attempts(self.run)
+        counts = Counter(last[each.id].status if each.id in last else "not run" for each in self.run.run().plan)
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items())) or "no trial"
         session.screen.say(f"run {self.run.id}: {summary}; took {duration(time.monotonic() - begun)}")
 
