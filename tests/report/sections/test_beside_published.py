@@ -63,7 +63,7 @@ def test_a_card_is_so_many_times_as_fast_over_the_cases_both_have(tmp_path: Path
     assert (card.times.low, card.times.high) == pytest.approx((4 * math.exp(-reach), 4 * math.exp(reach)), rel=1e-4)
     view = cards_view(evidence)
     compared_with = "RTX 5090 beside one RTX 2080 Ti on cnn10, later epochs, median"
-    assert f"{compared_with}: 4.00× [3.62, 4.42] in {TORCH} (cases: 2)." in bullets(view)
+    assert f"{compared_with}: 4.00× in {TORCH} (interval 3.62 to 4.42; cases: 2)." in bullets(view)
     (row,) = [row for row in view.rows["cards"] if row["quantity"] == "median_epoch_s"]
     assert (row["times_as_fast"], row["source"], row["derived"]) == (card.times.value, "torch-2080ti", False)
 
