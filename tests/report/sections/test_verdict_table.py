@@ -78,7 +78,7 @@ def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: Synthe
     assert (row["verdict"], row["on"], row["n"]) == ("reproduced", f"{TORCH}, warm", "3")
     assert row["holds if"] == "below 1"
     assert row["published"].startswith("RTX 2080 Ti: 0.858")
-    assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 (interval " in row["in words"]
+    assert "Later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 (interval " in row["in words"]
     assert row["in words"].endswith("no training as the source timed it is judged here (--profile full).")
     assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
     assert "no training as the source timed it" not in rows["torch-2080ti", "c"][0]["in words"]
